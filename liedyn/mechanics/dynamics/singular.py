@@ -13,7 +13,7 @@ the linearization takes one derivative more:
 
 Measured on the double four-bar A02 of the IFToMM benchmark, whose exact motion is known, in states that are closed to
 rounding: from 1e-1 to 1e-4 rad, at rest and up to 10 rad/s, the digits are within one and a half of those of the
-largest error of twenty (`tests/test_singular_states.py`). In states that happen to be exact there are more.
+largest error of twenty (`tests/mechanics/test_singular_states.py`). In states that happen to be exact there are more.
 """
 import sys
 import warnings

@@ -12,10 +12,11 @@ contacts,
     M (v+ - v_f) = -G^T Lambda    G v+ = b    0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary
 
 for the contacts that are closed in the middle of the step, friction opposing u_t^+
-(`liedyn.mechanics.contact.contact_problem`); M and G are those at q_f, where v_f belongs: in axes
-that turn with a body a velocity of one place says little at another. Then q+ = q_f exp(h (v+ - v_f) / 2) is projected on the equations and out of what it penetrates, in the metric of the
-kinetic energy, and v+ on the rows of the contacts that rest. Any number of impacts within a step is one impulse, so
-accumulation points and rest are nothing special; the price is first order in these steps.
+(`liedyn.mechanics.contact.contact_problem`); M and G are those at q_f, where v_f belongs: in axes that turn with a
+body a velocity of one place says little at another. Then q+ = q_f exp(h (v+ - v_f) / 2) is projected on the equations
+and out of what it penetrates, in the metric of the kinetic energy, and v+ on the rows of the contacts that rest. Any
+number of impacts within a step is one impulse, so accumulation points and rest are nothing special; the price is
+first order in these steps.
 
 A contact that would close within the step, slowly, is let down to its surface: u_n^+ >= -2 gap / h instead of Newton's
 law, so that what comes to rest rests on the surface. After such a step energy may have grown by no more than the work

@@ -13,7 +13,7 @@ from liedyn.files.orderings import mujoco as mujoco_ordering
 from liedyn.machine.errors import InputError, ModelError, ModelWarning
 from liedyn.model.kinds import JOINT_KINDS
 
-PLUS = Path(__file__).parent / "reference" / "urdf_plus"
+PLUS = Path(__file__).parents[1] / "reference" / "urdf_plus"
 TREES = ["panda", "solo12", "spherical_wrist", "talos", "ur5"]
 MACHINES = ["bricard", "delta", "five_bar", "four_bar", "four_bars", "loader", "parallel_five_bar", "stewart"]
 CHAINS = ["revolute", "prismatic", "cylindrical", "universal", "planar", "translational", "fixed"]  # in URDF too

@@ -10,7 +10,7 @@ import liedyn as ld
 from liedyn.motion.simulation.integrators import METHODS, described
 from liedyn.motion.simulation.integrators.explicit import ExplicitRungeKutta
 
-ADDITION = Path(__file__).parent.parent / "docs/contributing/integrator.md"
+ADDITION = Path(__file__).parents[2] / "docs/contributing/integrator.md"
 RALSTON = ExplicitRungeKutta("ralston", "Ralston's method of third order", [[1 / 2], [0, 3 / 4]], [2 / 9, 1 / 3, 4 / 9])
 GROUP = ExplicitRungeKutta("ralston on the group", "the same in local coordinates", [[1 / 2], [0, 3 / 4]],
                            [2 / 9, 1 / 3, 4 / 9], on_group=True)

@@ -12,7 +12,7 @@ from benchmarks.targets import ONE_CORE
 
 pytest.importorskip("pinocchio")
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments):

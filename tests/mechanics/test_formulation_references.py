@@ -18,7 +18,7 @@ from liedyn.mechanics.dynamics.dynamics_problem import Problem
 from liedyn.mechanics.dynamics.forward import AT_SINGULAR, METHODS, _SOLVERS
 from liedyn.mechanics.dynamics.unified import unified_velocity_kernel
 
-NUMBERS = Path(__file__).parent / "reference"
+NUMBERS = Path(__file__).parents[1] / "reference"
 FORMS = {"M_c": "M_c", "M_c'": "M_c1_sym", "M_c''": "M_c2_gamma1"}
 
 

@@ -35,9 +35,9 @@ def processor_time(process):
 
 def begun(names):
     """A process that makes these calls, and what it says."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]),
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parents[1])]),
                                 "NUMBA_NUM_THREADS": "2"}
-    return subprocess.Popen([sys.executable, Path(__file__).with_name("interrupts.py"), *names], env=environment,
+    return subprocess.Popen([sys.executable, Path(__file__).parents[1] / "interrupts.py", *names], env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

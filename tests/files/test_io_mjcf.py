@@ -258,7 +258,7 @@ def test_without_mujoco(tmp_path, monkeypatch):
 
 # ---- robots of MuJoCo Menagerie
 
-FILES = Path(__file__).parent / "reference" / "mjcf"
+FILES = Path(__file__).parents[1] / "reference" / "mjcf"
 
 
 @pytest.mark.parametrize("name", ["cassie", "xarm_hand", "shadow_hand", "panda_with_hand"])

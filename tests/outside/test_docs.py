@@ -10,7 +10,7 @@ import pytest
 
 import liedyn as ld
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 

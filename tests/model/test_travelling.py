@@ -61,7 +61,7 @@ def test_a_file(used, tmp_path):
     path.write_bytes(pickle.dumps(ROBOTS, protocol=4))
     text = interpreter(f"""
 import pickle, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import public_calls
 print(public_calls.outcomes(pickle.load(open({str(path)!r}, "rb")), {USED[1:4]!r}))
 """, **KEPT).stdout

@@ -11,7 +11,7 @@ from sdf_oracle import Oracle
 import liedyn as ld
 from liedyn.machine.errors import ModelError, ModelWarning
 
-CASSIE = Path(__file__).parent / "reference" / "cassie_v2.sdf"  # Agility Robotics; its licence is in its head
+CASSIE = Path(__file__).parents[1] / "reference" / "cassie_v2.sdf"  # Agility Robotics; its licence is in its head
 
 
 @pytest.fixture(scope="module")

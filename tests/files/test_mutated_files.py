@@ -51,7 +51,7 @@ gear = 10.0
 [home]
 pivot = 0.2
 """
-PATHS = sorted(Path(__file__).parents[1].glob("robots/*.toml"))
+PATHS = sorted(Path(__file__).parents[2].glob("robots/*.toml"))
 FILES = [PENDULUM, *(path.read_text(encoding="utf-8") for path in PATHS
                      if path.stem not in ("talos", "solo12"))]  # which are large, and have nothing that others lack
 

@@ -8,7 +8,7 @@ from tree_cases import bundled
 
 import liedyn as ld
 
-NUMBERS = Path(__file__).parent / "reference"
+NUMBERS = Path(__file__).parents[1] / "reference"
 PLANAR = {"fivebar": "five_bar", "fourbar": "four_bar"}
 
 

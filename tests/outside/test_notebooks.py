@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ONCE = "for _ in range(3):  # timed", "for _ in range(1):"
 """What a notebook does several times for the sake of its time, here it does once."""

@@ -183,7 +183,7 @@ def test_the_page_looks_at_a_robot_where_it_is():
 
 def test_a_page_with_a_traceback_fails_the_site(tmp_path):
     pytest.importorskip("sphinx")
-    sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
     try:
         import tracebacks
     finally:

@@ -18,7 +18,7 @@ import liedyn as ld
 from liedyn.files import load_urdf
 from liedyn.machine.errors import InputError, ModelError, ModelWarning
 
-FILES = Path(__file__).parent / "reference" / "urdf_plus"
+FILES = Path(__file__).parents[1] / "reference" / "urdf_plus"
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:body .* the largest principal moment:liedyn.machine.errors.ModelWarning")

@@ -17,7 +17,7 @@ from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.build import build
 from liedyn.motion.simulation import simulate
 
-REFERENCE = json.loads((Path(__file__).parent / "reference" / "aghili.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "aghili.json").read_text())
 SINGULAR = REFERENCE["slider_crank_singular"]
 # the reference has 16 digits of numbers up to 40
 TOLERANCE = 1e-12

@@ -17,7 +17,7 @@ from liedyn.mechanics.constraints import closure_error, constraint_jacobian
 from liedyn.mechanics.dynamics import forward_dynamics
 from liedyn.mechanics.tree.forward_kinematics import forward_kinematics
 
-NUMBERS = Path(__file__).parent / "reference"
+NUMBERS = Path(__file__).parents[1] / "reference"
 # reference order of the loader's coordinates in ours: depth first, the boom's children before the cylinders
 ORDERS = {"loader": [0, 4, 5, 1, 2, 3, 6, 7]}
 FILES = {"par4": "parallel_four_bar", "fourbar": "four_bar", "fivebar": "five_bar", "loader": "loader"}

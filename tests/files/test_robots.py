@@ -17,7 +17,7 @@ from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 
-FOLDER = Path(__file__).parents[1] / "robots"
+FOLDER = Path(__file__).parents[2] / "robots"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 TREES = {"governor": 4, "panda": 7, "solo12": 18, "spherical_wrist": 3, "talos": 38, "ur5": 6}  # velocity coordinates
 MACHINES = {  # velocity coordinates, rows, rank at home
