@@ -68,15 +68,6 @@ def load(source, **options):
         return read_toml(path)
 
 
-def fitting(robot, file):
-    """The robot of a file, without the independent coordinates that it declares where they do not fit its
-    constraints."""
-    # only robots that declare some need what it takes to find out, which is compiled and in a room above this one
-    if not robot.independent:
-        return robot
-    return by_name("liedyn.mechanics.constraints.declared_independent:fitting")(robot, file)
-
-
 def bundled():
     """Names of the bundled robots, sorted.
 

@@ -36,7 +36,7 @@ import tomllib
 
 import numpy as np
 
-from liedyn.files.load import fitting
+from liedyn.files.declared_coordinates import fitting
 from liedyn.files.paths import path_of, read_bytes, write_text
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import ModelError, cut, errors_at, shown, suggestion

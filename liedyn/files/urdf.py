@@ -8,10 +8,10 @@ from collections import defaultdict
 
 import numpy as np
 
+from liedyn.files.declared_coordinates import fitting
 from liedyn.files.file_bodies import declare_bodies, inertial_of
 from liedyn.files.frictions import add_friction, require_width
 from liedyn.files.known import URDF, strangers, told
-from liedyn.files.load import fitting
 from liedyn.files.paths import path_of, read_bytes
 from liedyn.files.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.files.urdf_shapes import add_shapes

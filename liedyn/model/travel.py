@@ -12,6 +12,7 @@ import types
 
 import numpy as np
 
+from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, said
 
 
@@ -96,14 +97,10 @@ def _is_read_only(x):
 
 
 def _built(model, t):
-    from liedyn.model.build import build  # which makes robots, and so imports this
-
-    return build(model).at(t)
+    return by_name("liedyn.model.build:build")(model).at(t)  # which makes robots, and so imports this
 
 
 def _made(parts, read_only=()):
-    from liedyn.model.robot import Robot
-
     for name in read_only:
         parts[name].flags.writeable = False
-    return Robot(**parts)
+    return by_name("liedyn.model.robot:Robot")(**parts)

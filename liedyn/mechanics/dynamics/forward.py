@@ -5,11 +5,11 @@ import numpy as np
 
 from liedyn.machine.arguments import non_negative, one_of, require_robot
 from liedyn.machine.compiled.user_functions import raise_errors
-from liedyn.machine.errors import InputError, SingularConfigurationError, of_the_batch
+from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.mechanics.constraints.independent import (
-    choose, given_coordinates, singular_choice, tangent_conditions, wrong_count,
+    choose, given_coordinates, tangent_conditions,
 )
-from liedyn.mechanics.constraints.loops import rank_of, require_defined
+from liedyn.mechanics.constraints.loops import require_defined
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics import generalized_momenta, kane, multiplier, projection, svd, udwadia_kalaba, unified
@@ -21,6 +21,7 @@ from liedyn.mechanics.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
+from liedyn.mechanics.dynamics.nullspace_status import raise_for_status
 from liedyn.mechanics.dynamics.singular import (
     ACCELERATIONS, POOR_CONDITION, is_suspect, require_regular, require_regular_one, singular_states, warn,
     warn_if_digits_are_lost,
@@ -47,23 +48,6 @@ AT_SINGULAR = "svd", "projection", "udwadia_kalaba", "unified"
 _SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": projection.solve,
             "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve,
             "momenta": generalized_momenta.solve}
-
-
-def raise_for_status(robot, q, chosen, solved):
-    """The status of `nullspace_kernel` as a typed error."""
-    status, rank = solved[:2]
-    if status == WRONG_COUNT:
-        if len(chosen.names) == robot.nv - rank_of(robot, robot.home, RANK_TOLERANCE)[0]:
-            # the coordinates fit the robot; it is this configuration that has lost or gained a motion
-            raise singular_choice(robot, q, chosen)
-        raise wrong_count(robot, chosen, rank)
-    if status == SINGULAR_CHOICE:
-        raise singular_choice(robot, q, chosen)
-    if status == SINGULAR_INERTIA:
-        K, M = solved[9][:, rank:], solved[10]
-        raise SingularConfigurationError(
-            f"no inertia resists some motion of {robot.name!r} that its loops allow: K^T M K is not positive definite",
-            np.linalg.svd(K.T @ M @ K, compute_uv=False))
 
 
 def warn_if_poor(chosen, condition):
@@ -306,9 +290,11 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         condition_limit=condition_limit))
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     if watches(robot):
-        from liedyn.mechanics.dynamics.with_contacts import dynamics_with_contacts  # which calls this function
+        # contacts need a formulation to find out what they do, and so this package
+        from liedyn.mechanics.dynamics.with_contacts import dynamics_with_contacts
 
-        return dynamics_with_contacts(robot, q, v, tau, f_ext, rank_tolerance, method=method, **options)
+        return dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, method=method,
+                                      **options)
     if "independent" in options:
         options["independent"] = given_coordinates("independent", independent)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)

@@ -30,6 +30,7 @@ from liedyn.mechanics.constraints.families.cut import cut_derivatives_kernel
 from liedyn.mechanics.constraints.independent import choose
 from liedyn.mechanics.dynamics.dynamics_problem import Solution, stabilized
 from liedyn.mechanics.dynamics.nullspace import SINGULAR_CHOICE, WRONG_COUNT, nullspace_kernel
+from liedyn.mechanics.dynamics.nullspace_status import raise_for_status
 from liedyn.mechanics.dynamics.terms import terms_size
 from liedyn.mechanics.tree.kinematics import world_motion
 from liedyn.mechanics.tree.momenta import momentum_size, momentum_terms_kernel
@@ -48,8 +49,6 @@ def basis(robot, q, independent, tolerance):
     Those that the robot declares are a default: where they do not determine the motion, pivoting chooses others. Those
     that are given are a demand, and a typed error says where they do not.
     """
-    from liedyn.mechanics.dynamics.forward import raise_for_status  # which knows this formulation
-
     rest = np.zeros(robot.nv)
 
     def solved_in(choice):

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.mechanics.contact.contact_modes import settle, watched
-from liedyn.mechanics.dynamics.forward import ForwardDynamics, forward_dynamics
+from liedyn.mechanics.dynamics.dynamics_result import ForwardDynamics
 from liedyn.model.calls.boundary import states, wrenches
 
 _FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values", "indicator", "singular")
@@ -23,8 +23,8 @@ def settle_states(robot, lead, q, v, tau, forces, tolerance):
     return found
 
 
-def dynamics_with_contacts(robot, q, v, tau, f_ext, rank_tolerance, **options):
-    """`forward_dynamics` where the state decides which contacts are closed."""
+def dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, **options):
+    """`forward_dynamics` where the state decides which contacts are closed; it is called for what they leave."""
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")

@@ -9,6 +9,7 @@ from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
 )
 from liedyn.machine.arguments import require_robot
+from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.jit import kernel_in_place
 from liedyn.machine.errors import InputError
 from liedyn.machine.simd.lanes import load, splat, store
@@ -134,9 +135,8 @@ def kinetic_energy(robot, q, v, out=None):
 
 def with_elements(robot, q, out=None):
     """The potential energy of a robot with force elements."""
-    from liedyn.mechanics.elements import generalized  # they measure what constraints do, which know the tree
-
-    return generalized.potential_energy(robot, q, out)
+    # elements measure what constraints do, which know the tree
+    return by_name("liedyn.mechanics.elements.generalized:potential_energy")(robot, q, out)
 
 
 @recursion(potential_energy_kernel, work=energy_size, otherwise={"elements": with_elements}, energy="")

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from liedyn.machine.arguments import positive
+from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
 from liedyn.tasks.reaching.goals import pose_of, rotation_of, units, vector, vectors, weight_of
 from liedyn.tasks.reaching.target_rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
@@ -128,9 +129,7 @@ class Target:
         object.__setattr__(self, "parts", self._parts())  # once, as targets do not change
 
     def _evaluate(self, robot, q):
-        from liedyn.tasks.reaching.packing import evaluate  # which knows the targets
-
-        return evaluate(robot, self, q)
+        return by_name("liedyn.tasks.reaching.packing:evaluate")(robot, self, q)  # which knows the targets
 
     parts = ()
     """What kernels know it by; of targets with methods of their own nothing."""

@@ -1,0 +1,24 @@
+"""What `nullspace_kernel` says of a state that it cannot solve, as errors that name the cause."""
+import numpy as np
+
+from liedyn.machine.errors import SingularConfigurationError
+from liedyn.mechanics.constraints.independent import singular_choice, wrong_count
+from liedyn.mechanics.constraints.loops import rank_of
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT
+
+
+def raise_for_status(robot, q, chosen, solved):
+    """The status of `nullspace_kernel` as a typed error."""
+    status, rank = solved[:2]
+    if status == WRONG_COUNT:
+        if len(chosen.names) == robot.nv - rank_of(robot, robot.home, RANK_TOLERANCE)[0]:
+            # the coordinates fit the robot; it is this configuration that has lost or gained a motion
+            raise singular_choice(robot, q, chosen)
+        raise wrong_count(robot, chosen, rank)
+    if status == SINGULAR_CHOICE:
+        raise singular_choice(robot, q, chosen)
+    if status == SINGULAR_INERTIA:
+        K, M = solved[9][:, rank:], solved[10]
+        raise SingularConfigurationError(
+            f"no inertia resists some motion of {robot.name!r} that its loops allow: K^T M K is not positive definite",
+            np.linalg.svd(K.T @ M @ K, compute_uv=False))
