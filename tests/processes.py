@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import liedyn as ld
-from liedyn.cache import files
+from liedyn.machine.cache import cache_files as files
 
 ROOT = Path(ld.__file__).parents[1]
 UNSET = ("LIEDYN_CACHE", "LIEDYN_CACHE_DIR", "NUMBA_CACHE_DIR", "LIEDYN_CHECK", "PYTHONDONTWRITEBYTECODE")

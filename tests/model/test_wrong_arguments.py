@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.linearization.state_space import LocalStateSpace
+from liedyn.linear.state_space import LocalStateSpace
 
 FIVE_BAR, PANDA, DISK = ld.load("five_bar"), ld.load("panda"), ld.load("rolling_disk")
 HOME, REST, ARM = FIVE_BAR.home, np.zeros(4), np.zeros(7)
