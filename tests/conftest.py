@@ -1,7 +1,29 @@
-"""What holds for all tests."""
+"""What holds for all tests: how they share a machine, and kernels that most of them need."""
+import gc
 import os
+import subprocess
+import sys
 
-# the threads of linear algebra wait for each other in loops: on small matrices, beside another worker, that costs up to
+# The threads of linear algebra wait for each other in loops: on small matrices, beside another worker, that costs up to
 # thirty times what the arithmetic does. It has to be said before NumPy is imported; workers and processes inherit it.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+gc.set_threshold(50_000, 20, 50)
+"""What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
+
+
+def pytest_collection_finish():
+    gc.freeze()
+
+
+def pytest_sessionstart(session):
+    """Before workers begin with all files: kernels that many of them need are compiled, by as many processes.
+
+    Otherwise each worker would compile them, and most processes that tests start. With full caches it takes seconds.
+    """
+    config = session.config
+    workers = getattr(config.option, "numprocesses", None)
+    if workers and config.args_source is config.ArgsSource.TESTPATHS and os.environ.get("LIEDYN_CACHE") != "0":
+        print("kernels that many tests need:", flush=True)
+        subprocess.run([sys.executable, "-m", "liedyn", "warmup", "--jobs", str(workers)], cwd=config.rootpath)
