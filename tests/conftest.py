@@ -24,6 +24,7 @@ def pytest_sessionstart(session):
     """
     config = session.config
     workers = getattr(config.option, "numprocesses", None)
-    if workers and config.args_source is config.ArgsSource.TESTPATHS and os.environ.get("LIEDYN_CACHE") != "0":
+    whole = config.args_source is config.ArgsSource.TESTPATHS and not config.option.collectonly
+    if workers and whole and os.environ.get("LIEDYN_CACHE") != "0":
         print("kernels that many tests need:", flush=True)
         subprocess.run([sys.executable, "-m", "liedyn", "warmup", "--jobs", str(workers)], cwd=config.rootpath)

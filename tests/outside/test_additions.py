@@ -1,4 +1,4 @@
-"""The additions that docs/contributing walks through, applied to a copy of the package and run."""
+"""The additions that docs/contributing walks through, applied to copies of the package and run."""
 import re
 import tempfile
 from pathlib import Path
@@ -9,6 +9,8 @@ from processes import ROOT, process, with_kernels
 
 MOST_FILES = {"joint": 5, "family_of_constraints": 5, "tree_algorithm": 2, "integrator": 2, "file_format": 2}
 """How many files an addition may touch, the registering line included."""
+COPIES = ("joint", "family_of_constraints"), ("tree_algorithm", "integrator", "file_format")
+"""Additions that share a copy: those for which all kernels are compiled anew, and those that leave them as they are."""
 THERE = {"tree_algorithm"}
 """What the package has already: it is taken out of the copy first."""
 STEP = re.compile(r"(New file|In|Then this runs) ?(?:`([^`]+)`)?(?:, after)?:\n\n```python\n(.*?)```"
@@ -25,16 +27,9 @@ def take_out(text, sources):
             sources[path] = sources[path].replace(code + added, code)
 
 
-def copy_with(text, folder, is_there=False):
-    """Write the package with an addition; returns the files it touches, and what is to be run.
-
-    The folder is the same for all runs, and what stays the same is not written again: its kernels are in the cache,
-    beside those of the package as it is.
-    """
-    sources = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "liedyn").rglob("*.py")}
+def add(text, sources):
+    """Make an addition; returns the files it touches, and what is to be run."""
     touched, runs = set(), []
-    if is_there:
-        take_out(text, sources)
     for what, path, code, added in STEP.findall(text):
         if what == "Then this runs":
             runs.append(code)
@@ -46,6 +41,11 @@ def copy_with(text, folder, is_there=False):
         else:
             assert sources[path].count(code) == 1, f"{path}: {code!r} stands there {sources[path].count(code)} times"
             sources[path] = sources[path].replace(code, code + added)
+    return touched, runs
+
+
+def write(sources, folder):
+    """The folder is that of the last run: what stays the same is not written again; its kernels are in the cache."""
     for file in folder.rglob("*.py"):
         if str(file.relative_to(folder)) not in sources:
             file.unlink()
@@ -54,13 +54,20 @@ def copy_with(text, folder, is_there=False):
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_text() != source:
             file.write_text(source)
-    return touched, runs
 
 
-@pytest.mark.parametrize("name", MOST_FILES)
-def test_addition(name):
-    folder = Path(tempfile.gettempdir()) / f"liedyn_with_{name}"
-    touched, (code,) = copy_with((ROOT / "docs" / "contributing" / f"{name}.md").read_text(), folder, name in THERE)
-    assert len(touched) <= MOST_FILES[name]
-    process(f"import liedyn\nassert liedyn.__file__.startswith({str(folder)!r})\n{code}", folder,
-            **with_kernels(folder))
+@pytest.mark.parametrize("names", COPIES, ids=", ".join)
+def test_additions(names):
+    """All of a copy in one process, which compiles once what they have in common."""
+    folder = Path(tempfile.gettempdir()) / f"liedyn_with_{names[0]}"
+    sources = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "liedyn").rglob("*.py")}
+    program = f"import liedyn\nassert liedyn.__file__.startswith({str(folder)!r})\n"
+    for name in names:
+        text = (ROOT / "docs" / "contributing" / f"{name}.md").read_text()
+        if name in THERE:
+            take_out(text, sources)
+        touched, (code,) = add(text, sources)
+        assert len(touched) <= MOST_FILES[name]
+        program += f"exec(compile({code!r}, '{name}.md', 'exec'), {{}})\n"
+    write(sources, folder)
+    process(program, folder, **with_kernels(folder))
