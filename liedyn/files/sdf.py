@@ -2,8 +2,11 @@
 
 The file's joints are a graph: those that make no tree become cut joints of the same kind. Meshes are never opened, and
 files that a file includes are not looked for.
-"""
 
+Visual and collision shapes of SDFormat files.
+
+Which joints of a mechanism make its tree, and which close its loops.
+"""
 from collections import defaultdict
 from dataclasses import dataclass
 from xml.etree import ElementTree
@@ -16,12 +19,137 @@ from liedyn.files.known import SDF, strangers, told
 from liedyn.files.paths import path_of, read_bytes
 from liedyn.files.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.files.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
-from liedyn.files.sdf_shapes import add_shapes
-from liedyn.files.spanning import spanning_tree
+from liedyn.files.shapes import Shapes, mesh_path
 from liedyn.files.xml_elements import parse
 from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
 from liedyn.model import GROUND, Builder
 from liedyn.model.validation import warn
+
+
+def spanning_tree(bodies, joints, canonical):
+    """Choose the joints of the tree: for each body the first declared one that holds it, where that reaches the ground.
+
+    Parameters
+    ----------
+    bodies : list of str
+        In the order of declaration.
+    joints : list
+        Of things with a `parent` and a `child`, names of bodies or of the ground, in the order in which they are to be
+        preferred.
+    canonical : str
+        The body that a part of the mechanism hangs on if all its bodies have a joint that could hold them.
+
+    Returns
+    -------
+    tree : dict
+        By number of a joint in the tree: does it hold its parent, not its child?
+    roots : list of str
+        Bodies that no joint ties to the ground, one for each part of the mechanism; that with `canonical` comes first.
+    """
+    first = {}
+    for k, joint in enumerate(joints):
+        first.setdefault(joint.child, k)
+    tree, roots, reached = {}, [], {GROUND}
+    _grow(tree, reached, joints, first)
+    for body in [canonical, *bodies]:
+        if body in reached:
+            continue
+        part = _joined(body, bodies, joints)
+        free = [each for each in part if each not in first]
+        root = next((each for each in [canonical, *free] if each in (free or part)), part[0])
+        roots.append(root)
+        reached.add(root)
+        _grow(tree, reached, joints, first)
+    return tree, roots
+
+
+def _grow(tree, reached, joints, first):
+    """Add joints to the tree until no joint leads from it to a body that it does not reach."""
+    while True:
+        forward = [k for k, each in enumerate(joints) if each.parent in reached and each.child not in reached]
+        backward = [k for k, each in enumerate(joints) if each.child in reached and each.parent not in reached]
+        preferred = [k for k in forward if first[joints[k].child] == k]
+        if not forward + backward:
+            return
+        k = (preferred + forward + backward)[0]
+        tree[k] = not forward
+        reached.add(joints[k].child if forward else joints[k].parent)
+
+
+def _joined(body, bodies, joints):
+    """The bodies that joints tie to this one, itself among them, in the order of declaration."""
+    found, size = {body}, 0
+    while len(found) > size:
+        size = len(found)
+        for joint in joints:
+            if joint.parent in found or joint.child in found:
+                found |= {joint.parent, joint.child}
+    return [each for each in bodies if each in found]
+
+
+_SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radius", 1), ("length", 1)),
+          "capsule": (("radius", 1), ("length", 1)), "ellipsoid": (("radii", 3),)}
+
+
+def add_shapes(builder, links, path):
+    """Declare the shapes of all links; returns what was left out, with the names of the links."""
+    shapes = Shapes(builder)
+    for body, link in links.items():
+        for role in ("visual", "collision"):
+            for xml in link.xml.findall(role):
+                element = SdfElement(xml, f"{link.owner}, {role}")
+                try:
+                    values = _shape(element, path)
+                except ModelError as error:
+                    shapes.left_out[str(error)] = body
+                    continue
+                if values:
+                    shapes.add(f"{body} {xml.get('name') or role}", body, role=role, **values)
+    return shapes.left_out
+
+
+def _shape(element, path):
+    """Arguments of `Builder.shape`; none for what is empty."""
+    geometry, (pose, frame) = element.part("geometry", needed=True), own_pose(element)
+    if frame:
+        raise ModelError(f"{element.owner}: its pose is relative to {shown(frame)}, not to its link")
+    given = {"placement": pose, "color": _color(element)}
+    for kind, keys in _SIZES.items():
+        part = geometry.part(kind)
+        if part:
+            return given | {"kind": kind, "size": [x for key, count in keys for x in part.numbers_of(key, count)]}
+    plane, mesh = geometry.part("plane"), geometry.part("mesh")
+    if plane:
+        return given | {"kind": "plane", "placement": pose @ _facing(plane.numbers_of("normal", 3, (0.0, 0.0, 1.0)))}
+    if mesh:
+        return given | {"kind": "mesh", "mesh": mesh_path(mesh.word("uri"), path),
+                        "scale": mesh.numbers_of("scale", 3, (1.0,) * 3)}
+    if geometry.part("empty") or not len(geometry.xml):
+        return {}
+    raise ModelError(f"{element.owner}: a {shown(geometry.xml[0].tag)} is not drawn")
+
+
+def _facing(normal):
+    """A pose whose z axis is a normal."""
+    z = np.array(normal) / (np.linalg.norm(normal) or 1.0)
+    x = np.cross(np.eye(3)[np.abs(z).argmin()], z)
+    x /= np.linalg.norm(x)
+    pose = np.eye(4)
+    pose[:3, :3] = np.column_stack([x, np.cross(z, x), z])
+    return pose
+
+
+def _color(element):
+    material = element.part("material")
+    diffuse = material and material.part("diffuse")
+    if not diffuse:
+        return None
+    try:
+        found = np.array([float(word) for word in (diffuse.xml.text or "").split()])
+    except ValueError:
+        return None
+    return np.clip(found, 0.0, 1.0).tolist() if len(found) in (3, 4) and np.isfinite(found).all() else None
+
 
 _VERSIONS = [(1, minor) for minor in range(4, 12)]
 _MOMENTS = ("ixx", "iyy", "izz")

@@ -2,8 +2,9 @@
 
 Loops, which URDF cannot express, come from elements that dialects of it have (`liedyn.files.urdf_loops`), from a
 sidecar file or as an argument. Meshes are never opened.
-"""
 
+Visual and collision shapes of URDF files.
+"""
 from collections import defaultdict
 
 import numpy as np
@@ -13,14 +14,69 @@ from liedyn.files.file_bodies import declare_bodies, inertial_of
 from liedyn.files.frictions import add_friction, require_width
 from liedyn.files.known import URDF, strangers, told
 from liedyn.files.paths import path_of, read_bytes
+from liedyn.files.shapes import Shapes, mesh_path
 from liedyn.files.urdf_loops import add_elements, add_loops, add_mimic, sidecar
-from liedyn.files.urdf_shapes import add_shapes
 from liedyn.files.xml_elements import Element, parse
-from liedyn.machine.errors import InputError, ModelError, cut, listed, errors_at, shown, suggestion
+from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
 from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.numbers import LARGEST
 from liedyn.model.validation import warn
+
+_SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+
+
+def add_shapes(builder, root, links, path):
+    """Declare the shapes of all links; returns what was left out, with the names of the links."""
+    shapes, colors = Shapes(builder), {}
+    for material in root.xml.findall("material"):
+        color = material.find("color")
+        if color is not None and material.get("name"):
+            colors[material.get("name")] = _numbers(color.get("rgba", ""))
+    for link in links:
+        for role in ("visual", "collision"):
+            for element in _elements(link, role):
+                try:
+                    values = _shape(element, path)
+                except ModelError as error:
+                    shapes.left_out[str(error)] = link.name
+                    continue
+                material = element.xml.find("material")
+                if material is not None:
+                    color = material.find("color")
+                    values["color"] = (_numbers(color.get("rgba", "")) if color is not None
+                                       else colors.get(material.get("name")))
+                name = element.xml.get("name") or f"{link.name} {role}"
+                shapes.add(name, link.name, role=role, **values)
+    return shapes.left_out
+
+
+def _elements(link, role):
+    return [type(link)(xml, f"{link.owner}, {role}") for xml in link.xml.findall(role)]
+
+
+def _shape(element, path):
+    """Arguments of `Builder.shape`."""
+    geometry = element.part("geometry", needed=True)
+    given = {"placement": element.pose()}
+    for kind, keys in _SIZES.items():
+        part = geometry.part(kind)
+        if part:
+            return given | {"kind": kind, "size": [x for key in keys for x in part.numbers(key)]}
+    mesh = geometry.part("mesh", needed=True)
+    scale = mesh.numbers("scale") if "scale" in mesh.xml.attrib else [1.0] * 3
+    return given | {"kind": "mesh", "mesh": mesh_path(mesh.text("filename"), path),
+                    "scale": scale * 3 if len(scale) == 1 else scale}
+
+
+def _numbers(text):
+    """Four numbers from 0 to 1 in a text, or None: a wrong color is no reason to leave a shape out."""
+    try:
+        found = np.array([float(word) for word in text.split()])
+    except ValueError:
+        return None
+    return np.clip(found, 0.0, 1.0).tolist() if len(found) == 4 and np.isfinite(found).all() else None
+
 
 _XACRO = "a xacro template, not a URDF: expand it first (`xacro robot.xacro > robot.urdf`)"
 _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",

@@ -11,7 +11,7 @@ from processes import interpreter, process
 from tree_cases import bundled, off
 
 import liedyn as ld
-from liedyn.bridges.specialization.base_inertias import base_parameters
+from liedyn.bridges.specialization.viewpoint import base_parameters
 from liedyn.bridges.specialization.expressions import Program
 from liedyn.bridges.specialization.recursions import RECURSIONS
 from liedyn.model import Builder

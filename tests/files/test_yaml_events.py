@@ -4,7 +4,7 @@ import time
 import pytest
 from test_io_urdf_loops import YAML, with_extra, write
 
-from liedyn.files.yaml_events import read_yaml
+from liedyn.files.urdf_loops import read_yaml
 from liedyn.machine.errors import ModelError
 
 

@@ -16,7 +16,7 @@ from numba.core.registry import CPUDispatcher
 
 import liedyn as ld
 from liedyn.look.cli import main
-from liedyn.look.cli.verification import central_differences
+from liedyn.look.cli.linearize_command import central_differences
 from liedyn.machine.cache import cache_files as files
 from liedyn.machine.compiled import jit
 from liedyn.model.calls.recursion import RECURSIONS

@@ -10,7 +10,7 @@ from pinocchio_models import pin_model
 
 import liedyn as ld
 from liedyn.model.inertial_parameters import PARAMETERS
-from liedyn.tasks.identification.sampling import random_states
+from liedyn.tasks.identification.base import random_states
 
 LOOPS = ["five_bar", "loader", "four_bars", "parallel_five_bar", "slider_crank", "delta", "stewart", "cassie_like"]
 

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import liedyn as ld
 from liedyn.tasks.identification.physical import parameters_of, pseudo_inertia
-from liedyn.tasks.identification.sampling import random_states
+from liedyn.tasks.identification.base import random_states
 
 pytest.importorskip("cvxpy")
 

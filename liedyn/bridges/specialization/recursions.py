@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 from numba.core.registry import CPUDispatcher
 
-from liedyn.bridges.specialization.base_inertias import base_parameters
+from liedyn.bridges.specialization.viewpoint import base_parameters
 from liedyn.bridges.specialization.expressions import ARITHMETIC, CALL, PART, Program
 from liedyn.bridges.specialization.tracing import Memory, Tracer, inputs
 from liedyn.bridges.specialization.viewpoint import Viewpoint

@@ -7,6 +7,6 @@ and of force elements (`laws`, `elements`, `bushings`), together (`variations`);
 (`columns`, `linear_model`, `sensitivities`).
 """
 from liedyn.linear.sensitivity.sensitivities import sensitivities
-from liedyn.linear.sensitivity.sensitivity_result import Sensitivity
+from liedyn.linear.sensitivity.sensitivities import Sensitivity
 
 __all__ = ["Sensitivity", "sensitivities"]

@@ -32,7 +32,7 @@ Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
 GEOMETRIC = SHIFT, SIDE_A, SIDE_B, LENGTH, RADIUS
 """Changes by which coordinates have to follow."""
 AT_REST = INERTIA, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST
-"""Changes of which `liedyn.linear.sensitivity.columns_at_rest` knows the forces."""
+"""Changes of which `liedyn.linear.sensitivity.sensitivity_columns` knows the forces."""
 FOLLOWS = 1e-8
 """Constraints follow a parameter if what is left of their rates is this part of them: rounding leaves 1e-12 or so."""
 

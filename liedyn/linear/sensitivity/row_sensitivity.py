@@ -2,7 +2,7 @@
 
 One set of kernels for all kinds, as `liedyn.mechanics.constraints.constraint_rows` is to first order; contacts are
 compiled for the first robot that has some. Custom rows are not here: their functions give first derivatives only
-(`liedyn.linear.sensitivity.custom_sensitivity`).
+(`liedyn.linear.sensitivity.sensitivity_columns`).
 """
 from numba import types
 

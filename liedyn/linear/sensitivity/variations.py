@@ -6,29 +6,95 @@ of a model without force elements. `vary_both` gives, for a register of columns 
 direction 2, (q_2, v_2, a_2, lambda_2) and a parameter, and the mixed ones of directions 1 and 2 but for what a_12 and
 lambda_12 would add. With all of direction 1 and of the state's part of direction 2 zero these are the partial
 derivatives by the parameters, `put_partials`.
+
+Partial derivatives by parameters that displace nothing: inertias, gravity, springs, dampers and armatures of joints.
+
+They change forces alone, one parameter at a time and in closed form: an inertia's change dI makes the wrench
+dI A + V x* dI V on its link, which the joints from there to the ground bear, S_j . F; a change of gravity the wrench
+-I (0, dg) on every link.
 """
 from collections import namedtuple
 
 from numba import types
 
-from liedyn.linear.sensitivity.changes import CHANGES, put_changes, spread_size
+from liedyn.lie.algebra import add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual
+from liedyn.linear.sensitivity.changes import (
+    ARMATURE, CHANGES, DAMPING, GRAVITY, INERTIA, RECORD, REST, STIFFNESS, put_changes, spread_size,
+)
 from liedyn.linear.sensitivity.link_sensitivity import (
     FLOATS, LANED, Directions, Passes, add_joint_forces, gather_forces, vary_links,
 )
-from liedyn.linear.sensitivity.only_forces import put_column_at_rest, rests
 from liedyn.linear.sensitivity.row_sensitivity import (
     ROWS, VARIED, put_multipliers, vary_cuts, vary_others, vary_readers,
 )
 from liedyn.linear.sensitivity.two_frames import Rows
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
 from liedyn.machine.linalg.gauss_jordan import clear
-from liedyn.machine.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
+from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, load, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import clear_block
-from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size
+from liedyn.mechanics.tree.kinematics import (
+    S, acceleration_of, of_dof, twist_of, world_motion, world_pose, world_positions, world_size,
+)
 from liedyn.model.constraint_records import all_cut
 from liedyn.model.packed import NV, N_ROWS
-from liedyn.model.packed_records import MODEL, link_count
+from liedyn.model.packed_records import (
+    MODEL, dof_count, dof_link, first_dof, first_q, get3, get6, get_inertia, inertia, link_count, parent_dof, rest,
+    stiffness, zero3,
+)
+
+
+@inline
+def rests(changes, first, end):
+    """Do parameters first to end - 1 displace nothing?"""
+    for c in range(changes.first[first], changes.first[end]):
+        kind = integer(changes.records, RECORD * c)
+        if not (kind == INERTIA or kind == GRAVITY or kind == ARMATURE or kind == DAMPING or kind == STIFFNESS
+                or kind == REST):
+            return False
+    return True
+
+
+@inline
+def bear(model, work, i, F, k, force):
+    """Column k of `force` (nv, parameters): what the joints from link i to the ground bear of a wrench."""
+    j = first_dof(model, i) + dof_count(model, i) - 1
+    while j >= 0:
+        force[j, k] += dot6(get6(SCALAR, work, of_dof(model, j, S)), F)
+        j = parent_dof(model, j)
+
+
+@inline
+def add_change(model, work, q, v, a, kind, what, numbers, at, k, force):
+    """What one change adds to column k; needs `world_motion`."""
+    x = load(SCALAR, numbers, at)
+    if kind == INERTIA:
+        V, A = twist_of(SCALAR, work, what), acceleration_of(SCALAR, model, work, what)
+        dI = inertia_in_parent(world_pose(SCALAR, work, what), get_inertia(SCALAR, numbers, at))
+        bear(model, work, what, add6(inertia_times(dI, A), minus_ad_dual(V, inertia_times(dI, V))), k, force)
+    elif kind == GRAVITY:
+        gx, gy, gz = get3(SCALAR, numbers, at)
+        for i in range(link_count(model)):
+            I = inertia_in_parent(world_pose(SCALAR, work, i), inertia(model, i))
+            bear(model, work, i, inertia_times(I, (zero3(SCALAR), (-gx, -gy, -gz))), k, force)
+    elif kind == ARMATURE:
+        force[what, k] += x * a[what]
+    elif kind == DAMPING:
+        force[what, k] += x * v[what]
+    else:
+        c = first_q(model, dof_link(model, what))
+        force[what, k] += x * (q[c] - rest(model, c)) if kind == STIFFNESS else -x * stiffness(model, what)
+
+
+@inline
+def put_column_at_rest(model, work, q, v, a, changes, k, force):
+    """Column k of `force`, of a parameter that `rests`; needs `world_motion`."""
+    for j in range(force.shape[0]):
+        force[j, k] = 0.0
+    for c in range(changes.first[k], changes.first[k + 1]):
+        add_change(model, work, q, v, a, integer(changes.records, RECORD * c), integer(changes.records, RECORD * c + 1),
+                   changes.numbers, integer(changes.records, RECORD * c + 2), k, force)
+
 
 Motion = namedtuple("Motion", "q v a lam")
 """A state, its accelerations and multipliers."""
@@ -100,7 +166,7 @@ def partials_size(model, count):
 def put_partials(model, changes, motion, work, force, phi, psi, g):
     """Partial derivatives by the parameters: of F (nv, np), phi, psi and g (m, np).
 
-    Blocks of parameters that displace nothing take no pass (`liedyn.linear.sensitivity.only_forces`).
+    Blocks of parameters that displace nothing take no pass (`liedyn.linear.sensitivity.variations`).
     """
     n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
     work[0] = first_place(work)

@@ -9,7 +9,16 @@ With f(x, w) the forces, x the displacements, w = G v their rates and G the rows
 
 with f_x the slopes of f by x, or of six rows by the displacement whose rates are w
 (`liedyn.mechanics.elements.element_wrenches`).
+
+Coordinates of cut joints in the displacements of force elements: x += C z, with C of `liedyn.model.force_elements`.
+
+The coordinates z are read off the closed loops, with rates E v (`liedyn.mechanics.constraints.cut_joints`). The rows G
+of the elements gain C E, and what their forces f do along z varies with q as the wrenches of the cut joints do, which
+are constant in the cut frames:
+
+    d(G^T f)/dq  has besides  d(E^T lam)/dq  at lam = C^T f
 """
+import math
 from collections import namedtuple
 
 import numpy as np
@@ -18,19 +27,53 @@ from numba import types
 from liedyn.lie.algebra import neg6
 from liedyn.lie.exponential import exp
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
-from liedyn.machine.linalg.vectors import add_multiple, copy_to
+from liedyn.machine.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import (
     derivative_rows, force_derivative_rows, jacobian_rows, residual_rows, velocity_rows,
 )
-from liedyn.mechanics.elements.cut_coordinates import add_cut_coordinates, add_cut_derivatives
+from liedyn.mechanics.constraints.cut_joints import virtual_kernel
+from liedyn.mechanics.constraints.families.cut import (
+    cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_velocity_kernel,
+)
 from liedyn.mechanics.elements.element_laws import LAWS_TYPE, force
 from liedyn.mechanics.elements.element_wrenches import change, given, pull, rate, seen_at_b
 from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
 from liedyn.model.force_elements import BUSHING, HOLDS, LAW, ROW
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, get6, put3, put6
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR, MATRIX)
+def add_cut_coordinates(model, laws, world, z, E, x, w, G):
+    """x += C z, w += C E v, G += C E; needs `world_velocities`. Angles count from rest to half a turn either way."""
+    cut_velocity_kernel(SCALAR, model, world, True, z)
+    for r in range(x.size):
+        w[r] += inner(laws.cuts[r], z)
+    virtual_kernel(model, world, z)
+    E[:] = 0.0
+    cut_jacobian_kernel(SCALAR, model, world, True, E)
+    for r in range(x.size):
+        x[r] += inner(laws.cuts[r], z)
+        if laws.turns[r] > 0.0:
+            x[r] -= laws.turns[r] * math.floor(x[r] / laws.turns[r] + 0.5)
+        for k in range(z.size):
+            add_multiple(laws.cuts[r, k], E[k], G[r])
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX)
+def add_cut_derivatives(model, laws, world, f, lam, z_q, ignored_q, ignored_v, w_q, D):
+    """Add C d(E v)/dq to w_q and d(E^T C^T f)/dq to D; needs `world_motion`. `lam` is lost."""
+    z_q[:] = 0.0
+    lam[:] = 0.0
+    cut_derivatives_kernel(model, world, True, z_q, ignored_q, ignored_v)
+    for r in range(f.size):
+        add_multiple(f[r], laws.cuts[r], lam)
+        for k in range(lam.size):
+            add_multiple(laws.cuts[r, k], z_q[k], w_q[r])
+    cut_force_derivative_kernel(model, world, True, lam, D)
+
 
 FLOAT = types.float64
 Measured = namedtuple("Measured", "world x w f held f_x f_w G z E out")

@@ -6,16 +6,15 @@
 | `dynamics` | accelerations there with exact derivatives, rates in charts |
 | `samples` | the unknowns; states and inputs with their derivatives by them |
 | `collocation`, `shooting` | two transcriptions |
-| `cost`, `limits`, `conditions`, `functions` | what is wanted |
+| `cost`, `limits`, `conditions`, `path_functions` | what is wanted |
 | `demands` | all of that, as users give it |
-| `between` | limits between the nodes |
+| `between_nodes` | limits between the nodes |
 | `program` | all of it as a nonlinear program |
-| `second_order`, `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |
-| `curvature` | Hessians that are not known, learnt node by node |
-| `solving` | the program as solvers see it |
+| `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |
+| `solving` | the program as solvers see it; Hessians that are not known, learnt node by node |
 | `interior_point`, `scipy_solver`, `ipopt_solver`; `nlp_solver` | solvers; what they are told |
 | `guess`, `flow`, `refinement` | first guesses; integration for comparison; finer meshes |
-| `result`, `optimize` | the result; the public function |
+| `optimal_motion_result`, `optimize` | the result; the public function |
 """
 from liedyn.tasks.optimal_motion.nlp_solver import NLPSolver
 from liedyn.tasks.optimal_motion.optimal_motion_result import MotionWarning, OptimalMotion, OptimizationError

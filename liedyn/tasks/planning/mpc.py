@@ -1,4 +1,7 @@
-"""Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
+"""Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied.
+
+A plan seen a part of a step later, as the next sample of model-predictive control begins with it.
+"""
 import time
 import warnings
 from dataclasses import replace
@@ -7,14 +10,44 @@ from types import SimpleNamespace
 import numpy as np
 
 from liedyn.machine.arguments import non_negative, number, positive, whole
+from liedyn.machine.compiled.by_address import placed
+from liedyn.machine.compiled.jit import inline, kernel
 from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.model.travel import Travelling
 from liedyn.tasks.planning.ddp_search import CONVERGED, FROM_STATES, GO_ON, ITERATIONS
+from liedyn.tasks.planning.expansion import put_difference
 from liedyn.tasks.planning.gait import NOW, carry, close, phases_ahead, schedule_of
 from liedyn.tasks.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
-from liedyn.tasks.planning.shift import shift_by_part
-from liedyn.tasks.planning.solver import GROWTH, PlanError, Solver
-from liedyn.tasks.planning.solver import HALVINGS as FIRST_HALVINGS
+from liedyn.tasks.planning.solver import GROWTH, HALVINGS as FIRST_HALVINGS, PlanError, Solver
+from liedyn.tasks.planning.step import copy_vector, owned_in_phase, put_state
+
+
+@inline
+def blend(x, following, part):
+    """x += part (following - x)."""
+    for i in range(x.size):
+        x[i] += part * (following[i] - x[i])
+
+
+@kernel(nogil=True)
+def shift_by_part(model, d, step, f, path, x, part):
+    """Move each knot by a part of a step towards the next one, along the manifold; the last one stays.
+
+    Inputs are the means of what the plan holds during the step from there, and so are feedback and multipliers.
+    """
+    count, d, step = path.u.shape[0], placed(d), placed(step)
+    for k in range(count):
+        of_knot, e = owned_in_phase(model, d, k)
+        put_difference(of_knot, e, f.dq, path.q[k], path.v[k], path.q[k + 1], path.v[k + 1], f.dx)
+        if put_state(of_knot, e, step, path.q[k], path.v[k], f.dx, part):
+            copy_vector(step.stage.q, path.q[k])
+            copy_vector(step.stage.v, path.v[k])
+        blend(x.lam[k], x.lam[k + 1], part)
+        if k + 1 < count:
+            blend(path.u[k], path.u[k + 1], part)
+            for i in range(path.u.shape[1]):
+                blend(x.K[k, i], x.K[k + 1, i], part)
+
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
