@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
+from draw_rooms import PICTURE, arrows, drawn
 from rooms import PACKAGE, ROOMS, definitions, imports, modules, reached, room, tree
 
 SHORTHANDS = {
@@ -100,3 +101,7 @@ def test_the_source_is_read_as_it_is():
     assert ("look.cli.info", "print_info") in imports("look.cli")
     assert ("files.toml", "load_toml") in imports("files.load")
     assert "mechanics.tree.rnea" in reached("mechanics.tree.rnea", "rnea")
+
+
+def test_the_picture_of_the_rooms_is_current():
+    assert PICTURE.read_text() == drawn(arrows()), "python tests/draw_rooms.py draws it"
