@@ -1,7 +1,7 @@
 """``python tests/draw_rooms.py``: the picture of the rooms in docs/ARCHITECTURE.md, drawn from the imports.
 
-An arrow leads from a room to one that it imports; arrows that others imply are left out. A room stands one row above the
-highest of those that it imports.
+An arrow leads from a room to one that it imports; arrows that others imply are left out. A room stands one row above
+the highest of those that it imports.
 """
 from pathlib import Path
 
@@ -37,8 +37,8 @@ def drawn(found):
     width, height = 2 * MARGIN + (widest - 1) * ACROSS + WIDTH, 2 * MARGIN + (len(rows) - 1) * DOWN + HEIGHT
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" font-family="sans-serif" '
              'font-size="16">',
-             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-             '<path d="M0 0 L8 4 L0 8 z" fill="#555"/></marker></defs>',
+             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+             'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="#555"/></marker></defs>',
              f'<rect width="{width:g}" height="{height:g}" fill="white"/>']
     for each in ROOMS:
         direct = found[each] - set().union(*(below[other] for other in found[each]))
@@ -47,7 +47,8 @@ def drawn(found):
             lines.append(f'<line x1="{x + WIDTH / 2:g}" y1="{y + HEIGHT:g}" x2="{X + WIDTH / 2:g}" y2="{Y:g}" '
                          'stroke="#555" stroke-width="1.5" marker-end="url(#tip)"/>')
     for each, (x, y) in place.items():
-        lines += [f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#E8F1F8" stroke="#0072B2"/>',
+        lines += [f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#E8F1F8" '
+                  'stroke="#0072B2"/>',
                   f'<text x="{x + WIDTH / 2:g}" y="{y + HEIGHT / 2 + 6:g}" text-anchor="middle">{each}</text>']
     return "\n".join([*lines, "</svg>\n"])
 
