@@ -23,7 +23,7 @@ from liedyn.machine.simd.lanes import integers_in, vector_in
 from liedyn.mechanics.constraints.free_velocities import LEFT, TANGENT, is_left
 from liedyn.mechanics.constraints.independent import Independent, all_holonomic, by_name, choose, tangent_conditions
 from liedyn.mechanics.contact.watching import watches
-from liedyn.mechanics.dynamics.singular import LINEARIZATION, is_suspect, require_regular_one
+from liedyn.mechanics.dynamics.singular import LINEARIZATION, SUSPECT, is_suspect, require_regular_one
 from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.batches import call_rows
 from liedyn.model.calls.boundary import is_usable
@@ -201,7 +201,8 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
     A, B, f0, rest = found
     rank = int(rest.item(0))
     begin, end = one.accelerations
-    if rank < 0 or is_suspect(robot, q, v, rest[begin:end], rank, rest.item(1), LINEARIZATION):
+    if rank < 0 or (condition := rest.item(1)) > SUSPECT and is_suspect(
+            robot, q, v, rest[begin:end], rank, condition, LINEARIZATION):
         return None  # the general way says what is wrong
     require_regular_one(robot, q, rank, rank_tolerance)
     return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank,

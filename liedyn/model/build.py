@@ -10,7 +10,7 @@ from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
 from liedyn.model.numbers import numbers
-from liedyn.model.packed import LINK_MASS, LOOPS_AT, LOOP_I, links_of, pack, rows_of
+from liedyn.model.packed import LINK_MASS, LOOPS_AT, LOOP_I, WEIGHED, links_of, pack, rows_of
 from liedyn.model.regularity import singular_bodies
 from liedyn.model.robot import Robot
 from liedyn.model.size import weights
@@ -64,7 +64,9 @@ def build(model):
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
         massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0, elements=pack_elements(model, velocities, build))
-    floats[floats.size - len(rows) - robot.nv:] = np.concatenate(weights(robot))
+    of_constraints = np.concatenate(weights(robot))
+    floats[floats.size - len(of_constraints):] = of_constraints
+    ints[WEIGHED] = (of_constraints != 1.0).any()
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
 
 

@@ -11,6 +11,7 @@ from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A,
     LOOP_LINK_B, LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_RATE, LOOP_ROW,
     LOOP_TARGET, LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, NV, N_LOOPS, N_ROWS, OFF, SLIDING, SPARSE, TIME,
+    WEIGHED,
 )
 from liedyn.model.packed_records import get3, get6, get9, put6, put_pose
 
@@ -62,6 +63,12 @@ def ranking_of(model, tolerance):
     n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
     at = model.floats.size - n - m
     return Ranking(tolerance, vector_in(model.floats, at, m), vector_in(model.floats, at + m, n))
+
+
+@inline
+def is_weighed(model):
+    """Are some weights of rows or columns of the constraints not 1?"""
+    return integer(model.ints, WEIGHED) != 0
 
 
 @inline

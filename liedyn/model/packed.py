@@ -3,14 +3,15 @@
 Layout. The header holds counts and offsets; records of fixed size follow. Numba treats these constants as literals.
 
 ====== =================================================================================================================
-ints   header (19) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I) | clusters (CLUSTER_I)
+ints   header (20) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I) | clusters (CLUSTER_I)
 floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F) | room | weights
 ====== =================================================================================================================
 
 A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero, in the frame of its parent link. Links
 are numbered depth first, parents before children; link -1 is the ground. Room is that of couplings and custom rows.
 Weights are those of rows (m) and columns (nv) of the constraints, by which ranks are judged
-(`liedyn.machine.linalg.ranks`); `liedyn.model.build` puts them there.
+(`liedyn.machine.linalg.ranks`); `liedyn.model.build` puts them there, and notes in the header whether any is
+not 1.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,8 @@ LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(1
 N_CLUSTERS, CLUSTERS_AT = 16, 17
 SPARSE = 18
 """Of long chains of loops: room for the entries of L and U (`liedyn.mechanics.constraints.sparse_factor`); else 0."""
-HEADER = 19
+WEIGHED = 19  # 1 where some weights of rows or columns are not 1
+HEADER = 20
 GRAVITY, TIME = 0, 3  # in floats
 GRAVITY_SIZE = 4
 
@@ -137,7 +139,7 @@ def pack(model, tree):
     groups, entries = clusters(model, tree, dof_ints[:, DOF_LINK])
     clusters_at = HEADER + sum(part.size for part in int_parts)
     header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts)
-    header += [len(groups), clusters_at, entries]
+    header += [len(groups), clusters_at, entries, 0]
     int_parts.append(pack_clusters(groups, loop_ints[:, [LOOP_ROW, LOOP_NROWS]].tolist(), clusters_at))
     return PackedModel(np.concatenate([np.array(header, dtype=np.int64), *(part.ravel() for part in int_parts)]),
                        np.concatenate([

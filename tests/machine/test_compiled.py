@@ -57,6 +57,22 @@ def chain():
     return inner, middle, outer
 
 
+def test_helpers_cannot_be_called_from_python():
+    """Nothing of them is there that Python could call: that is said, before and after compiled code has called them."""
+    @inline
+    def doubled(x):
+        return 2.0 * x
+
+    @kernel
+    def outer(x):
+        return doubled(x) + 1.0
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match="doubled is a helper of compiled code"):
+            doubled(3.0)
+        assert outer(3.0) == 7.0
+
+
 def test_only_what_is_called_gets_machine_code(translated):
     inner, middle, outer = chain()
     x = np.arange(4.0)
@@ -195,7 +211,9 @@ def test_arms_and_loops_wait_for_no_contacts():
         ld.forward_dynamics(disk, disk.home, np.zeros(disk.nv), np.zeros(disk.nv))
         print(any("other_jacobians" in name for name, entry in _LATE.items() if entry.address.value))
         """), **KEPT)
-    assert result.stdout.split("\n")[:2] == ["['liedyn_late_liedyn_linearization_local_linearize_constrained']", "True"]
+    assert result.stdout.split("\n")[:2] == [
+        "['liedyn_late_liedyn_constraints_rows_pose_and_jacobian', "
+        "'liedyn_late_liedyn_linearization_local_linearize_constrained']", "True"]
 
 
 LOOP = """

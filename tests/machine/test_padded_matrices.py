@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from liedyn.machine.compiled.jit import kernel
-from liedyn.machine.linalg.gauss_jordan import add_products_in_registers
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, exchange_rows, unweigh, weigh
 from liedyn.machine.simd.lanes import WIDTH
 
 
@@ -16,6 +16,16 @@ def padded_matrix(rng, rows, columns):
     whole = np.zeros((rows, -(-columns // WIDTH) * WIDTH))
     whole[:, :columns] = rng.normal(size=(rows, columns))
     return whole
+
+
+@kernel
+def weigh_rows(T, width, weights, columns):
+    weigh(T, width, weights, columns)
+
+
+@kernel
+def unweigh_rows(T, width, first, second, rows, chosen, weights, columns):
+    unweigh(T, width, first, second, rows, chosen, weights, columns)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 9])
@@ -33,3 +43,49 @@ def test_products_in_registers(rows, inner, columns, wider):
         out = before.copy()
         add_products(whole, first, down, along, rows, inner, X, out)
         assert np.allclose(out, expected, rtol=0, atol=1e-13)  # rounding of at most seven products
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_exchanges_of_weighed_tables(more):
+    """y = T x + t of six rows, four of them independent, exchanged as weighed ones, then `more` rows: what stands in
+    the table in the end says the same of x and y as they are."""
+    rng = np.random.default_rng(more)
+    n, m = 7, 6
+    weighed = padded_matrix(rng, m + more, n + 1)
+    weighed[4:6, :n] = rng.normal(size=(2, 4)) @ weighed[:4, :n]
+    weights, columns = 2.0 ** rng.integers(-20, 20, m + more), 2.0 ** rng.integers(-20, 20, n)
+    T = weighed / weights[:, None]
+    T[:, :n] /= columns
+    x = columns * rng.normal(size=n)
+    y = T[:, :n] @ x + T[:, n]
+    table, free = T.copy(), np.zeros((2, T.shape[1]))
+    free[0, :n] = 1.0
+    order, chosen = np.empty(m + more, np.int64), np.empty(m + more, np.int64)
+    weigh_rows(table, 1, weights, columns)
+    assert (table == weighed).all()
+    rank, first, _ = exchange_rows(table, 0, m, n, 1e-10, order, chosen, free)
+    assert (rank, first) == (4, np.abs(weighed[:m, :n]).max())
+    exchange_rows(table, m, m + more, n, 0.0, order, chosen, free)
+    unweigh_rows(table, 1, rank, m, order, chosen, weights, columns)
+    exchanged = np.r_[:rank, m:m + more]
+    given, found = np.append(x, 1.0), y[order]
+    given[chosen[exchanged]], found[exchanged] = y[order[exchanged]], x[chosen[exchanged]]
+    sizes = 1.0 / weights[order]
+    sizes[exchanged] = columns[chosen[exchanged]]
+    assert (np.abs(table[:, :n + 1] @ given - found) < 1e-12 * sizes).all()  # numbers around 1, ten operations each
+
+
+def test_weighed_tables_of_states_in_lanes():
+    """Three states, whose numbers stand side by side: each of them as if it were alone."""
+    rng = np.random.default_rng(0)
+    n, m = 4, 3
+    tables = rng.normal(size=(3, m, n + 1))
+    weights, columns = 2.0 ** rng.integers(-20, 20, m), 2.0 ** rng.integers(-20, 20, n)
+    order, chosen = np.array([2, 0, 1]), np.array([1, 3, -1])
+    together = np.ascontiguousarray(tables.transpose(1, 2, 0)).reshape(m, -1)
+    weigh_rows(together, 3, weights, columns)
+    unweigh_rows(together, 3, 2, m, order, chosen, weights, columns)
+    for k, each in enumerate(tables):
+        weigh_rows(each, 1, weights, columns)
+        unweigh_rows(each, 1, 2, m, order, chosen, weights, columns)
+        assert (together.reshape(m, n + 1, 3)[:, :, k] == each).all()

@@ -10,7 +10,7 @@ from liedyn.mechanics.constraints.independent import by_elimination, by_name, ho
 from liedyn.mechanics.constraints.loops import closure_error, constraint_jacobian, rank_of
 from liedyn.mechanics.dynamics import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.tree.places import by_displacements
+from liedyn.mechanics.tree.places import turn_free_rows
 
 TURNING = ("spherical", "free")
 """Joints with a quaternion: sliders turn them by a rotation vector from where they are at home."""
@@ -55,7 +55,7 @@ class Posture:
             found = robot.velocity_names
             if robot.active:
                 G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, self.q), 0.0)
-                by_displacements(robot.packed, self.q, G)  # names of places in q
+                turn_free_rows(robot.packed, self.q, G, True)  # names of places in q
                 found = by_elimination(robot, G, "auto", RANK_TOLERANCE).names
         except LiedynError as error:
             self.message, found = str(error), ()

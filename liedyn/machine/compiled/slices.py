@@ -59,16 +59,33 @@ class Slices:
                 yield self.pieces
             raise_stops()
 
-    @contextlib.contextmanager
     def timed(self, pieces):
         """Learn from a slice of so many pieces, made within the context."""
-        started = time.monotonic()
-        yield
-        wanted = LONGEST * pieces / max(time.monotonic() - started, 1e-9)
+        return _Timed(self, pieces)
+
+    def learn(self, pieces, seconds):
+        """Conclude from a slice of so many pieces how many the next one has."""
+        wanted = LONGEST * pieces / max(seconds, 1e-9)
         # a short last slice says less than a whole one
         if not self._is_first and (wanted < self.pieces or pieces >= self.pieces):
             self.pieces = max(1, int(min(wanted, self.growth * self.pieces)))
         self._is_first = False
+
+
+class _Timed:
+    """A context, which tells `Slices` how long it took where nothing is raised."""
+
+    __slots__ = ("slices", "pieces", "started")
+
+    def __init__(self, slices, pieces):
+        self.slices, self.pieces = slices, pieces
+
+    def __enter__(self):
+        self.started = time.monotonic()
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.slices.learn(self.pieces, time.monotonic() - self.started)
 
 
 def stops(failure):

@@ -222,6 +222,11 @@ class Dispatcher(CPUDispatcher):
             entry = super().compile(sig)
             return self._translate(sig, entry) if isinstance(entry, Waiting) else entry
 
+    def _compile_for_args(self, *args, **kws):
+        if self.targetoptions.get("no_cpython_wrapper"):  # nothing is there that Python could call
+            raise TypeError(f"{self.__module__}.{self.__name__} is a helper of compiled code: Python cannot call it")
+        return super()._compile_for_args(*args, **kws)
+
     def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
         pysig, args = self._compiler.fold_argument_types(args, kws)
         self.compile(args)
@@ -231,8 +236,8 @@ class Dispatcher(CPUDispatcher):
         return typing.make_concrete_template(self.__name__, key=self.__name__, signatures=[found]), pysig, args, {}
 
     def add_overload(self, cres):
-        if isinstance(cres.entry_point, Waiting):
-            self.overloads[cres.signature.args] = cres  # Python's side is not told yet
+        if isinstance(cres.entry_point, Waiting) or self.targetoptions.get("no_cpython_wrapper"):
+            self.overloads[cres.signature.args] = cres  # Python's side is not told, or not yet
         else:
             super().add_overload(cres)
 

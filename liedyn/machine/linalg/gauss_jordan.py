@@ -16,10 +16,12 @@ A matrix here is *padded*: its rows are whole SIMD registers, so that an operati
 numbers; what stands in the padding does not matter as long as it is no rubbish. In lanes each element is a register,
 one number for each of W states, and a row has as many registers as columns: the operations on rows are the same.
 """
-from liedyn.machine.compiled.jit import inline, kernel_in_place
+from numba import types
+
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.machine.linalg.ranks import negligible
 from liedyn.machine.simd.comparisons import is_positive, larger, largest_lane, magnitude
-from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, integer, load, matrix_in, splat, store, width_of
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, matrix_in, splat, store, width_of
 from liedyn.machine.simd.registers import at_once, is_zero
 
 
@@ -165,17 +167,16 @@ def add_products_in_registers(A, first, down, along, rows, inner, X, out):
 
 
 @inline
-def largest_element(T, begin, end, n, free, weights, rows):
-    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is not 0.
+def largest_element(T, begin, end, n, free):
+    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0.
 
-    Elements are weighed: `free` has the weights of the columns, and weights[rows[i]] is that of row i. Of elements
-    that are as large but for rounding it is the first: what is chosen must not depend on rounding.
+    Of elements that are as large but for rounding it is the first: what is chosen must not depend on rounding.
     """
     width, every = T.shape[1] // WIDTH, splat(LANES, 0.0)
     for b in range(width):
         s = splat(LANES, 0.0)
         for i in range(begin, end):
-            s = larger(s, load(SCALAR, weights, integer(rows, i)) * magnitude(load(LANES, T, width * i + b)))
+            s = larger(s, magnitude(load(LANES, T, width * i + b)))
         s = s * load(LANES, free, b)
         every = larger(every, s)
         store(LANES, free, width + b, s)
@@ -183,8 +184,7 @@ def largest_element(T, begin, end, n, free, weights, rows):
     row, column, least = begin, 0, AS_LARGE * size
     while column < n - 1 and not at(free, 1, column) >= least:
         column += 1
-    weight = at(free, 0, column)
-    while row < end - 1 and not load(SCALAR, weights, integer(rows, row)) * abs(at(T, row, column)) * weight >= least:
+    while row < end - 1 and not abs(at(T, row, column)) >= least:
         row += 1
     return row, column, size
 
@@ -202,21 +202,51 @@ def exchange(lane, T, k, c):
     put_element(lane, T, k, c, d)
 
 
+@late(MATRIX, types.int64, VECTOR, VECTOR)
+def weigh(T, width, weights, columns):
+    """T becomes that of weighed rows and columns, of constants by rows alone: T_ij times weights_i columns_j.
+
+    An element is `width` numbers, one of each state in lanes.
+    """
+    for i in range(T.shape[0]):
+        for k in range(T.shape[1]):
+            T[i, k] *= weights[i] * (columns[k // width] if k < width * columns.size else 1.0)
+
+
+@late(MATRIX, types.int64, types.int64, types.int64, INTEGERS, INTEGERS, VECTOR, VECTOR)
+def unweigh(T, width, first, second, rows, chosen, weights, columns):
+    """T after exchange steps is again that of rows and columns as they are, before `weigh`.
+
+    Rows up to `first` and from `second` on were exchanged: `rows` and `chosen` are those of `exchange_rows`.
+    """
+    for i in range(T.shape[0]):
+        exchanged = not first <= i < second
+        by_row = columns[chosen[i]] if exchanged else 1.0 / weights[rows[i]]
+        for k in range(T.shape[1]):
+            T[i, k] *= by_row / (columns[k // width] if k < width * columns.size else 1.0)
+        if exchanged:  # in the column of x_c stands that of y_i
+            by_column = weights[rows[i]] * columns[chosen[i]]
+            for l in range(T.shape[0]):
+                for k in range(width * chosen[i], width * (chosen[i] + 1)):
+                    T[l, k] *= by_column
+
+
 @kernel_in_place
-def exchange_rows(T, begin, end, n, tolerance, rows, columns, free, weights):
+def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
     """Exchange as many of the rows from `begin` to `end` as are independent, of those exchanged before too.
 
     Returns how many, the first pivot and the smallest one. Row k of the table is then that of x_c with c = columns[k],
-    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, two rows) has
-    the weights of the columns that may be chosen, and forgets those that are; its second row is scratch. `weights` are
-    those of the rows by their numbers. Pivots are weighed, and judged as in `liedyn.machine.linalg.ranks`.
+    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, two rows)
+    marks with 1 the columns that may be chosen, and forgets those that are; its second row is scratch. Pivots are
+    judged as in `liedyn.machine.linalg.ranks`, so rows and columns are weighed before (`weigh`) where weights are not
+    all 1: these are powers of two, and nothing is rounded by that.
     """
     for i in range(begin, end):
         rows[i] = i
     first = smallest = 0.0
     k = begin
     while k < end:
-        i, c, size = largest_element(T, k, end, n, free, weights, rows)
+        i, c, size = largest_element(T, k, end, n, free)
         if k == begin:
             first = smallest = size
         if negligible(size, first, tolerance):

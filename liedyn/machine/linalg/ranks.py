@@ -45,7 +45,7 @@ def weighed_length(G, i, ranking):
     return ranking.rows[i] * math.sqrt(s)
 
 
-@kernel_in_place
+@inline
 def bring_to_length(Y, n, length, i):
     """Row i of Y times a number, so that its first n elements have a length; zero where they are zero."""
     s = 0.0

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
 from liedyn.machine.linalg.ranks import negligible
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
@@ -22,7 +22,7 @@ SWEEPS = 40
 """Quadratic convergence takes 6 to 10 sweeps; the rest is head room."""
 
 
-@kernel
+@kernel_in_place
 def row_space(G, tolerance, B, V, s):
     """B (n, m) rows s_i u_i, V (n, n) rows v_i, s (n) singular values in falling order; returns the rank.
 
@@ -52,8 +52,8 @@ def row_space(G, tolerance, B, V, s):
                     continue
                 rotated = True
                 cotangent = (b - a) / (2.0 * c)
-                t = math.copysign(1.0, cotangent) / (abs(cotangent) + math.hypot(1.0, cotangent))
-                cosine = 1.0 / math.hypot(1.0, t)
+                t = math.copysign(1.0, cotangent) / (abs(cotangent) + math.sqrt(1.0 + cotangent * cotangent))
+                cosine = 1.0 / math.sqrt(1.0 + t * t)
                 sine = t * cosine
                 for k in range(m):
                     x, y = B[i, k], B[j, k]
@@ -85,10 +85,11 @@ def row_space(G, tolerance, B, V, s):
     return rank
 
 
-@kernel
+@kernel_in_place
 def shortest_solution(B, V, s, rank, y, x):
     """x = G^+ y: of all x that come nearest to G x = y the shortest one; of G^T x = y with V and B for B and V."""
-    x[:] = 0.0
+    for k in range(x.size):
+        x[k] = 0.0
     for i in range(rank):
         along = 0.0
         for k in range(y.size):

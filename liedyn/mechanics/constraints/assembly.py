@@ -156,6 +156,9 @@ def _closed(robot, lead, q, goals, held, tolerance):
 
 def _broadcast(robot, q, on_tree, virtual):
     """The leading axes, and rows of guesses, of targets on the tree, and of targets of virtual coordinates."""
+    if not (on_tree or virtual):
+        lead, q = states(robot, q=q)
+        return lead, q, q, np.empty((len(q), 0))  # no target is read
     q = as_floats("q", q, robot.nq)
     leads = [x.shape[:-1] for x in (q, *(value for _, value in on_tree), *virtual)]
     try:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
 from liedyn.mechanics.constraints.closing_steps import (
-    LARGEST_STEP, ROUNDING, SMALLEST_PART, begin_step, errors, put_step, room_for, shorter_way, take_step,
+    LARGEST_STEP, ROUNDING, SMALLEST_PART, Held, begin_step, errors, put_step, room_for, shorter_way, take_step,
 )
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows
 from liedyn.mechanics.constraints.cut_joints import virtual_kernel
@@ -30,23 +30,6 @@ CLOSED, OPEN_GUESS, OPEN_PATH, JUMP = range(4)
 it goes on only by a jump of other coordinates."""
 
 
-class Held(NamedTuple):
-    """Coordinates that are held; all arrays of int64.
-
-    Attributes
-    ----------
-    dofs, coordinates : ndarray, shape (nv,) and (nq,)
-        1 for those of the tree, in steps and in q.
-    virtual, angles : ndarray, shape (k,)
-        Numbers of virtual coordinates; 1 for those that are angles, for which whole turns do not count.
-    """
-
-    dofs: np.ndarray
-    coordinates: np.ndarray
-    virtual: np.ndarray
-    angles: np.ndarray
-
-
 class Target(NamedTuple):
     """Where held coordinates of one state have to be: what is held, q (nq) on the tree, values (k) of virtual ones."""
 
@@ -63,7 +46,7 @@ class Goals(NamedTuple):
     values: np.ndarray
 
 
-@kernel
+@kernel_in_place
 def newton(model, held, goal, tolerance, room, q):
     """Close q as well as rounding allows, held coordinates staying where they are; returns the largest error."""
     size = errors(model, q, held, goal, room, room.error)
@@ -72,14 +55,13 @@ def newton(model, held, goal, tolerance, room, q):
             break
         begin_step(room, k == 0)
         put_step(model, q, held, room)
-        moved = take_step(model, held, goal, tolerance, room, q)
-        size = errors(model, q, held, goal, room, room.error)
+        moved, size = take_step(model, held, goal, tolerance, room, q)
         if not moved:
             break
     return size
 
 
-@kernel
+@kernel_in_place
 def largest_move(model, x):
     """The largest of the moves x (nv) [rad, or units of length]."""
     largest, columns = 0.0, ranking_of(model, 0.0).columns
@@ -88,7 +70,7 @@ def largest_move(model, x):
     return largest
 
 
-@kernel
+@kernel_in_place
 def towards(model, q, target, held, share, room, out):
     """out = q with its held tree coordinates moved a share of the way to those of `target`."""
     displacement(model, q, target, room.step)
@@ -147,6 +129,10 @@ def close_kernel(model, held, target, values, tolerance, room, start, q):
     `start` (nq) receives the guess; an open guess is closed with the held coordinates where they are if that can be,
     else with all of them free.
     """
+    if values.size == 0 and not held.dofs.any():
+        room.step[:] = 0.0
+        displace(model, q, room.step, q)  # quaternions of unit length
+        return CLOSED if newton(model, held, values, tolerance, room, q) <= tolerance else OPEN_GUESS
     start[:] = q
     errors(model, q, held, values, room, room.error)
     virtual_kernel(model, room.world, room.z)

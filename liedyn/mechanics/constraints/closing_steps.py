@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.machine.compiled.jit import inline, kernel
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import add_row, padded
 from liedyn.machine.linalg.nearest import backward, factor, forward, nearest_in_metric
 from liedyn.machine.linalg.ranks import Ranking
 from liedyn.machine.linalg.row_space import row_space, shortest_solution
-from liedyn.machine.linalg.vectors import inner
-from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
+from liedyn.machine.linalg.vectors import copy_to, inner
+from liedyn.machine.simd.lanes import SCALAR, matrix_in
+from liedyn.mechanics.constraints.constraint_rows import clear_rows, other_jacobians, residual_rows
 from liedyn.mechanics.constraints.cut_joints import virtual_kernel
 from liedyn.mechanics.constraints.elimination import (
     cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, elimination_size, independent_dofs,
@@ -27,9 +27,10 @@ from liedyn.mechanics.constraints.elimination import (
 from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel
 from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
-from liedyn.mechanics.tree.places import by_displacements, displace
+from liedyn.mechanics.tree.places import displace, turn_free_rows
 from liedyn.model.constraint_records import all_cut, is_long, loop_count, loop_rows, loop_virtuals, ranking_of
 from liedyn.model.packed import NQ, NV, N_ROWS, N_VIRTUAL
+from liedyn.model.packed_records import MODEL
 
 LARGEST_STEP = 0.3
 """Largest move of a coordinate in one step [rad, or units of length]: well below the distance to another branch in
@@ -38,6 +39,26 @@ SMALLEST_PART = 1e-3
 ROUNDING = 1e-14
 RANK_TOLERANCE = 1e-9
 """Singular values below this part of the largest one take no part in a step."""
+
+
+class Held(NamedTuple):
+    """Coordinates that are held; all arrays of int64.
+
+    Attributes
+    ----------
+    dofs, coordinates : ndarray, shape (nv,) and (nq,)
+        1 for those of the tree, in steps and in q.
+    virtual, angles : ndarray, shape (k,)
+        Numbers of virtual coordinates; 1 for those that are angles, for which whole turns do not count.
+    """
+
+    dofs: np.ndarray
+    coordinates: np.ndarray
+    virtual: np.ndarray
+    angles: np.ndarray
+
+
+HELD = group(Held, *[INTEGERS] * 4)
 
 
 class Block(NamedTuple):
@@ -52,6 +73,9 @@ class Block(NamedTuple):
     work: np.ndarray  # of the elimination of a chain, or empty
     choosable: np.ndarray  # (nv) ones
     M: np.ndarray  # (nv, nv) what the elimination of a chain may write
+
+
+BLOCK = group(Block, *[VECTOR] * 8, MATRIX)
 
 
 class ClosingRoom(NamedTuple):
@@ -70,10 +94,16 @@ class ClosingRoom(NamedTuple):
     part: np.ndarray  # by cluster: of its step, 0 where it is done
     size: np.ndarray  # its largest error
     square: np.ndarray  # its squared errors
+    trial_size: np.ndarray  # those of the trial
+    trial_square: np.ndarray
     block: Block
     step: np.ndarray  # (nv)
     part_step: np.ndarray
     trial: np.ndarray  # (nq)
+
+
+ROOM = group(ClosingRoom, *[VECTOR] * 3, *[MATRIX] * 2, *[VECTOR] * 3, *[INTEGERS] * 2, *[VECTOR] * 5, BLOCK,
+             *[VECTOR] * 3)
 
 
 @kernel
@@ -141,8 +171,8 @@ def room_for(model, virtual):
     clear_clusters(model, virtual, G, E)
     return ClosingRoom(
         np.empty(world_size(model)), np.ones(m), np.empty(nz), G, E, np.empty(m + k), np.empty(m + k), weights, of_rows,
-        of_dofs, np.empty(count), np.empty(count), np.empty(count), block, np.empty(n), np.empty(n),
-        np.empty(model.ints[NQ]))
+        of_dofs, np.empty(count), np.empty(count), np.empty(count), np.empty(count), np.empty(count), block,
+        np.empty(n), np.empty(n), np.empty(model.ints[NQ]))
 
 
 @inline
@@ -151,7 +181,7 @@ def shorter_way(angle):
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
 
 
-@kernel
+@kernel_in_place
 def errors(model, q, held, goal, room, error):
     """error (m + k): residuals, then held virtual coordinates less their goals; leaves the pose of q.
 
@@ -173,17 +203,17 @@ def errors(model, q, held, goal, room, error):
     return largest
 
 
-@kernel
+@kernel_in_place
 def error_rows(model, q, held, room):
     """What steps of the coordinates that are free do to `errors`, in room.G and room.E; needs the pose of q."""
-    if all_cut(model):  # entries are always in the same places
-        cut_jacobian_kernel(SCALAR, model, room.world, False, room.G)
-    else:
-        jacobian_rows(model, q, room.world, room.G)
-    by_displacements(model, q, room.G)
+    if not all_cut(model):  # entries are not always in the same places
+        clear_rows(room.G)
+    cut_jacobian_kernel(SCALAR, model, room.world, False, room.G)
+    other_jacobians(model, q, room.world, room.G)
+    turn_free_rows(model, q, room.G, True)
     if held.virtual.size > 0:
         cut_jacobian_kernel(SCALAR, model, room.world, True, room.E)
-        by_displacements(model, q, room.E)
+        turn_free_rows(model, q, room.E, True)
     for j in range(held.dofs.size):
         if held.dofs[j] != 0:
             c = room.of_dofs[j]
@@ -194,11 +224,11 @@ def error_rows(model, q, held, room):
                 room.E[k, j] = 0.0
 
 
-@kernel
+@kernel_in_place
 def put_sizes(room, error, size, square):
     """The largest weighed error of each cluster, and the sum of their squares."""
-    size[:] = 0.0
-    square[:] = 0.0
+    for c in range(size.size):
+        size[c] = square[c] = 0.0
     for i in range(error.size):
         x = room.weights[i] * error[i]
         c = room.of_rows[i]
@@ -206,7 +236,7 @@ def put_sizes(room, error, size, square):
         square[c] += x * x
 
 
-@kernel
+@kernel_in_place
 def cluster_step(model, held, room, c):
     """The step of cluster c, by singular values."""
     (m, n), (rows, dofs), block = cluster_size(model, c), cluster_lists(model, c), room.block
@@ -214,7 +244,7 @@ def cluster_step(model, held, room, c):
     total = m
     for k in range(held.virtual.size):
         total += room.of_rows[first + k] == c
-    A, right, x = block.rows[:total * n].reshape((total, n)), block.right[:total], block.x[:n]
+    A, right, x = matrix_in(block.rows, 0, total, n), block.right[:total], block.x[:n]
     i = 0
     for r in range(m + held.virtual.size):
         row = model.ints[rows + r] if r < m else first + r - m
@@ -227,7 +257,7 @@ def cluster_step(model, held, room, c):
             entry = room.G[row, dof] if r < m else room.E[held.virtual[r - m], dof]
             A[i, j] = weight * entry * ranking.columns[dof]
         i += 1
-    B, V, s = block.B[:n * total].reshape((n, total)), block.V[:n * n].reshape((n, n)), block.s[:n]
+    B, V, s = matrix_in(block.B, 0, n, total), matrix_in(block.V, 0, n, n), block.s[:n]
     rank = row_space(A, RANK_TOLERANCE, B, V, s)
     shortest_solution(B, V, s, rank, right, x)
     for j in range(n):
@@ -235,6 +265,7 @@ def cluster_step(model, held, room, c):
         room.step[dof] = ranking.columns[dof] * x[j]
 
 
+@late(MODEL, HELD, ROOM)
 @kernel
 def chain_step(model, held, room):
     """The shortest step of long chains of loops, a_p + K z, in units of the mechanism, with what is held."""
@@ -284,19 +315,21 @@ def chain_step(model, held, room):
         room.step[dependent[i]] = columns[dependent[i]] * (forced[i] + inner(slopes[i], z))
 
 
-@kernel
+@kernel_in_place
 def put_step(model, q, held, room):
     """room.step, of clusters that are not closed yet, each cut to a largest size; needs the pose of q."""
-    columns = ranking_of(model, 0.0).columns
+    columns, largest = ranking_of(model, 0.0).columns, room.trial_size
     error_rows(model, q, held, room)
-    room.step[:] = 0.0
+    for j in range(room.step.size):
+        room.step[j] = 0.0
     if is_long(model):
         chain_step(model, held, room)
     else:
         for c in range(room.part.size):
             if room.part[c] > 0.0 and cluster_size(model, c)[0] > 0:
                 cluster_step(model, held, room, c)
-    largest = np.zeros(room.part.size)
+    for c in range(largest.size):
+        largest[c] = 0.0
     for j in range(room.step.size):
         c = room.of_dofs[j]
         largest[c] = max(largest[c], abs(room.step[j]) / columns[j])
@@ -304,35 +337,34 @@ def put_step(model, q, held, room):
         room.step[j] *= -min(1.0, LARGEST_STEP / max(largest[room.of_dofs[j]], 1e-300))
 
 
-@kernel
+@kernel_in_place
 def take_step(model, held, goal, tolerance, room, q):
     """Move q by room.step, or parts of it with which the errors of clusters fall; those without one are done.
 
-    Returns whether any has moved.
+    Returns whether any has moved, and what `errors` does at the new q.
     """
-    size, square = np.empty(room.part.size), np.empty(room.part.size)
     while True:
         for j in range(room.step.size):
             room.part_step[j] = room.part[room.of_dofs[j]] * room.step[j]
         displace(model, q, room.part_step, room.trial)
-        errors(model, room.trial, held, goal, room, room.trial_error)
-        put_sizes(room, room.trial_error, size, square)
+        largest = errors(model, room.trial, held, goal, room, room.trial_error)
+        put_sizes(room, room.trial_error, room.trial_size, room.trial_square)
         again, moved = False, False
         for c in range(room.part.size):
-            if room.part[c] > 0.0 and not square[c] < room.square[c]:
+            if room.part[c] > 0.0 and not room.trial_square[c] < room.square[c]:
                 # closed already: what is left is rounding
                 part = 0.0 if room.size[c] <= tolerance else 0.5 * room.part[c]
                 room.part[c], again = part if part > SMALLEST_PART else 0.0, True
             moved = moved or room.part[c] > 0.0
         if not moved:
-            return False
+            return False, errors(model, q, held, goal, room, room.error)
         if not again:
-            q[:] = room.trial
-            room.error[:] = room.trial_error
-            return True
+            copy_to(room.trial, q)
+            copy_to(room.trial_error, room.error)
+            return True, largest
 
 
-@kernel
+@kernel_in_place
 def begin_step(room, first):
     """Which clusters move: those that are not closed as well as rounding allows, and have not come to a halt."""
     put_sizes(room, room.error, room.size, room.square)

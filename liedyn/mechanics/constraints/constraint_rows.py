@@ -20,6 +20,7 @@ from liedyn.mechanics.constraints.families.cut import (
     cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_state_kernel,
     cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
+from liedyn.mechanics.tree.kinematics import world_positions
 from liedyn.model.constraint_records import all_cut, family_of, holonomic_count, is_active, loop_count, loop_rows
 from liedyn.model.kinds import FAMILIES
 from liedyn.model.packed import NV, N_ROWS
@@ -173,6 +174,13 @@ def jacobian_rows(model, q, work, G):
     clear_rows(G)
     cut_jacobian_kernel(SCALAR, model, work, False, G)
     other_jacobians(model, q, work, G)
+
+
+@late(MODEL, VECTOR, VECTOR, MATRIX)
+def pose_and_jacobian(model, q, work, G):
+    """The pose of q in `work`, and G (m, nv): for what is asked for once, and not in a loop."""
+    world_positions(SCALAR, model, q, work)
+    jacobian_rows(model, q, work, G)
 
 
 @kernel_in_place

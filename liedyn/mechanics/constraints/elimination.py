@@ -15,13 +15,23 @@ A `lane` argument says whether numbers are those of one state or of W states in 
 (`liedyn.mechanics.dynamics.forward_in_lanes`).
 """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.linalg.gauss_jordan import at, clear, element, exchange_rows, padded, padded_for, put_element
+from liedyn.machine.linalg.gauss_jordan import (
+    at,
+    clear,
+    element,
+    exchange_rows,
+    padded,
+    padded_for,
+    put_element,
+    unweigh,
+    weigh,
+)
 from liedyn.machine.linalg.ranks import negligible
 from liedyn.machine.simd.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in, width_of,
 )
 from liedyn.mechanics.constraints.sparse_factor import factor_in, factor_size
-from liedyn.model.constraint_records import is_long, ranking_of
+from liedyn.model.constraint_records import is_long, is_weighed, ranking_of
 from liedyn.model.packed import (
     CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS, SPARSE,
 )
@@ -147,15 +157,20 @@ def fill_table(lane, model, c, G, gamma, table):
 
 
 @inline
-def cluster_weights(lane, model, work, c):
-    """The weights of the rows and of the columns of cluster c, as it counts them, behind the scratch."""
+def cluster_weights(lane, model, work, c, table):
+    """The weights of the rows and of the columns of cluster c, as it counts them, by which its table is weighed.
+
+    They stand behind the scratch; nothing is there, and nothing done, where all are 1.
+    """
     (m, n), (of_rows, of_dofs), every = cluster_size(model, c), cluster_lists(model, c), ranking_of(model, 0.0)
     at = layout(lane, model)[1] + 2 * padded_for(lane, integer(model.ints, NV) + 1)
     rows, columns = vector_in(work, at, m), vector_in(work, at + padded(integer(model.ints, N_ROWS)), n)
-    for i in range(m):
-        store(SCALAR, rows, i, load(SCALAR, every.rows, integer(model.ints, of_rows + i)))
-    for j in range(n):
-        store(SCALAR, columns, j, load(SCALAR, every.columns, integer(model.ints, of_dofs + j)))
+    if is_weighed(model):
+        for i in range(m):
+            store(SCALAR, rows, i, load(SCALAR, every.rows, integer(model.ints, of_rows + i)))
+        for j in range(n):
+            store(SCALAR, columns, j, load(SCALAR, every.columns, integer(model.ints, of_dofs + j)))
+        weigh(table, width_of(lane), rows, columns)
     return rows, columns
 
 
@@ -208,12 +223,11 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
         if m > 0:
             table = matrix_in(work, at_table, m, padded(n + 1))
             fill_table(SCALAR, model, c, G, gamma, table)
-            weights, columns = cluster_weights(SCALAR, model, work, c)
+            weights, columns = cluster_weights(SCALAR, model, work, c, table)
             for j in range(n):
-                store(SCALAR, free, j,
-                      load(SCALAR, choosable, integer(model.ints, of_dofs + j)) * load(SCALAR, columns, j))
+                store(SCALAR, free, j, load(SCALAR, choosable, integer(model.ints, of_dofs + j)))
             order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
-            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free, weights)
+            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free)
             if rank > 0:
                 ratio = min(ratio, smallest / first)
             for j in range(n):
@@ -221,11 +235,11 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
             for i in range(rank):
                 store(SCALAR, free, own[i], 1.0)
             for i in range(rank, m):
-                weight = load(SCALAR, weights, integer(order, i))
                 for j in range(n):
-                    left = weight * abs(at(table, i, j)) * load(SCALAR, columns, j)
-                    if load(SCALAR, free, j) == 0.0 and not negligible(left, first, tolerance):
+                    if load(SCALAR, free, j) == 0.0 and not negligible(abs(at(table, i, j)), first, tolerance):
                         complete = False
+            if is_weighed(model):
+                unweigh(table, 1, rank, m, order, own, weights, columns)
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)
     keep_places(work, cluster_count(model), at_table, k, s, row)

@@ -6,7 +6,7 @@ from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.cluster_weights import ranks
 from liedyn.mechanics.constraints.constraint_rows import (
-    bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_rows, residual_rows, velocity_rows,
+    bias_rows, derivative_rows, force_derivative_rows, pose_and_jacobian, reader_rows, residual_rows, velocity_rows,
 )
 from liedyn.mechanics.constraints.cut_joints import virtual_kernel
 from liedyn.mechanics.constraints.families.cut import cut_derivatives_kernel
@@ -31,8 +31,7 @@ def jacobian_states(model, q, G, E):
     """G and the rows that read virtual velocities, for each row of q."""
     work = np.empty(world_size(model))
     for b in range(q.shape[0]):
-        world_positions(SCALAR, model, q[b], work)
-        jacobian_rows(model, q[b], work, G[b])
+        pose_and_jacobian(model, q[b], work, G[b])
         reader_rows(SCALAR, model, work, E[b])
 
 

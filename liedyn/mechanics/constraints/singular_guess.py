@@ -23,7 +23,7 @@ from liedyn.mechanics.constraints.closing_steps import (
 from liedyn.mechanics.constraints.constraint_rows import force_derivative_rows, holonomic_rows
 from liedyn.mechanics.constraints.elimination import cluster_lists, cluster_size
 from liedyn.mechanics.constraints.loops import closure_error, virtual_coordinates
-from liedyn.mechanics.tree.places import by_displacements, displace, displacement
+from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows
 
 ITERATIONS = 200
 SMALLEST_RADIUS = 1e-9
@@ -45,9 +45,9 @@ def squared_error(model, q, held, values):
     errors(model, q, held, values, room, room.error)
     error_rows(model, q, held, room)
     force_derivative_rows(model, q, room.world, room.error[:m], curvature)
-    by_displacements(model, q, curvature)
+    turn_free_rows(model, q, curvature, True)
     curvature = curvature.T.copy()
-    by_displacements(model, q, curvature)
+    turn_free_rows(model, q, curvature, True)
     for j in range(n):
         c = room.of_dofs[j]
         for i in range(cluster_size(model, c)[0]):

@@ -17,24 +17,26 @@ from that makes digits of kappa, and takes singular values beyond that.
 import math
 
 import numpy as np
+from numba import types
 
-from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.machine.compiled.objects import is_none, new_array, numbers, scratch
 from liedyn.machine.compiled.objects import integer as python_integer
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.gauss_jordan import add_product, at, clear, padded, scale_row, solve_rows
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, integers_in, load, store, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
-from liedyn.mechanics.constraints.constraint_rows import jacobian_rows
+from liedyn.mechanics.constraints.constraint_rows import pose_and_jacobian
 from liedyn.mechanics.constraints.elimination import (
     ROW, cluster_count, cluster_lists, cluster_size, dependent_dofs, eliminate, elimination_size, kept, numbering,
     solved_cluster,
 )
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.mechanics.tree.kinematics import world_size
 from liedyn.model.calls.batches import batch
 from liedyn.model.calls.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.model.packed import NV, N_ROWS, PackedModel
+from liedyn.model.packed_records import MODEL
 
 EPS = np.finfo(np.float64).eps
 FASTEST = 10.0
@@ -131,7 +133,7 @@ def largest_eigenvalue(A, squared):
     return trace * power ** (0.5 ** SQUARINGS)
 
 
-@kernel_in_place
+@late(MODEL, VECTOR, types.int64, MATRIX, MATRIX, VECTOR, returns=types.UniTuple(types.float64, 2))
 def extreme_eigenvalues(model, e, c, G, S, work):
     """The largest eigenvalues of S C and of its inverse, of cluster c; S^-1 stands behind as many columns of S."""
     count = S.shape[0]
@@ -171,8 +173,7 @@ def spread_and_digits(model, q, v, a, lengths, long, rank, power, work):
     e, world = take_vector(work, elimination_size(SCALAR, model)), take_vector(work, world_size(model))
     choosable, gamma, G = take_vector(work, padded(n)), take_vector(work, m), take_matrix(work, m, n)
     room = work[0]
-    world_positions(SCALAR, model, q, world)
-    jacobian_rows(model, q, world, G)
+    pose_and_jacobian(model, q, world, G)
     for i in range(m):
         gamma[i] = 0.0
         for j in range(n):

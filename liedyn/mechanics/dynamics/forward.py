@@ -23,7 +23,7 @@ from liedyn.mechanics.dynamics.nullspace import (
 )
 from liedyn.mechanics.dynamics.nullspace_status import raise_for_status
 from liedyn.mechanics.dynamics.singular import (
-    ACCELERATIONS, POOR_CONDITION, is_suspect, require_regular, require_regular_one, singular_states, warn,
+    ACCELERATIONS, POOR_CONDITION, SUSPECT, is_suspect, require_regular, require_regular_one, singular_states, warn,
     warn_if_digits_are_lost,
 )
 from liedyn.mechanics.dynamics.state import State
@@ -327,7 +327,7 @@ def _one_state(robot, q, v, tau, independent, rank_tolerance):
         return None
     (a, lam, force, told, q_kept), names = found
     rank, condition = int(told.item(0)), told.item(1)
-    if rank < 0 or is_suspect(robot, q, v, a, rank, condition, ACCELERATIONS):
+    if rank < 0 or condition > SUSPECT and is_suspect(robot, q, v, a, rank, condition, ACCELERATIONS):
         return None  # the general way says what is wrong
     require_regular_one(robot, q, rank, rank_tolerance)
     known = {"a": a, "lam": lam, "constraint_force": force, "rank": rank, "_at": (robot, q_kept),

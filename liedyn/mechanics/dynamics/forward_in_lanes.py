@@ -11,7 +11,7 @@ Accelerations and multipliers, of minimum norm, do not depend on the rows that a
 [G_1; R] does, where rows are redundant.
 """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.linalg.gauss_jordan import clear, element, exchange, padded_for, put_element, swap_rows
+from liedyn.machine.linalg.gauss_jordan import clear, element, exchange, padded_for, put_element, swap_rows, unweigh
 from liedyn.machine.linalg.ranks import SMALL_ROW
 from liedyn.machine.simd.comparisons import is_positive, larger, magnitude, smallest_lane
 from liedyn.machine.simd.lanes import (
@@ -26,7 +26,7 @@ from liedyn.mechanics.constraints.families.cut import cut_state_kernel, cut_term
 from liedyn.mechanics.constraints.reduced import constrained_motion, constraint_force, multipliers_size
 from liedyn.mechanics.dynamics.picked import picked_condition, picks
 from liedyn.mechanics.dynamics.terms import negate, terms_size, tree_terms
-from liedyn.model.constraint_records import is_active, is_cut, is_long, loop_count
+from liedyn.model.constraint_records import is_active, is_cut, is_long, is_weighed, loop_count
 from liedyn.model.packed import NV, N_ROWS
 
 PIVOT = 0.1
@@ -66,20 +66,14 @@ def fits_lanes(model, R, virtual, choosable):
 
 
 @inline
-def weighed(T, i, j, weights, rows):
-    """The sizes of element (i, j) times the weight of its row."""
-    return load(SCALAR, weights, integer(rows, i)) * magnitude(element(LANES, T, i, j))
-
-
-@inline
-def largest_elements(T, begin, m, n, free, weights, rows):
-    """Each lane's largest element, weighed, rows from `begin` to m, columns where `free` is not 0; its second row is
-    filled with the largest of each column."""
+def largest_elements(T, begin, m, n, free):
+    """Each lane's largest element, rows from `begin` to m, columns where `free` is 1, not 0; its second row is filled
+    with the largest of each column."""
     every = splat(LANES, 0.0)
     for j in range(n):
         s = splat(LANES, 0.0)
         for i in range(begin, m):
-            s = larger(s, weighed(T, i, j, weights, rows))
+            s = larger(s, magnitude(element(LANES, T, i, j)))
         s = s * element(LANES, free, 0, j)
         put_element(LANES, free, 1, j, s)
         every = larger(every, s)
@@ -87,18 +81,18 @@ def largest_elements(T, begin, m, n, free, weights, rows):
 
 
 @inline
-def shared_row(T, begin, m, column, by, weights, rows):
+def shared_row(T, begin, m, column, by):
     """Row of the element of a column whose least size in all lanes, times `by`, is largest; and that size."""
     row, part = begin, -1.0
     for i in range(begin, m):
-        x = smallest_lane(by * weighed(T, i, column, weights, rows))
+        x = smallest_lane(by * magnitude(element(LANES, T, i, column)))
         if x > part:
             row, part = i, x
     return row, part
 
 
 @inline
-def shared_pivot(T, begin, m, n, free, every, weights, rows):
+def shared_pivot(T, begin, m, n, free, every):
     """Row and column of an element that is large in all lanes, and its least size as a part of the lane's largest.
 
     It is in the column whose largest elements come closest to `every` where they are farthest from it; if the lanes
@@ -109,28 +103,27 @@ def shared_pivot(T, begin, m, n, free, every, weights, rows):
         x = smallest_lane(by * element(LANES, free, 1, j))
         if x > bound:
             column, bound = j, x
-    row, part = shared_row(T, begin, m, column, by * element(LANES, free, 0, column), weights, rows)
+    row, part = shared_row(T, begin, m, column, by)
     for j in range(n):
         if part < PIVOT and smallest_lane(by * element(LANES, free, 1, j)) > part:
-            i, x = shared_row(T, begin, m, j, by * element(LANES, free, 0, j), weights, rows)
+            i, x = shared_row(T, begin, m, j, by)
             if x > part:
                 row, column, part = i, j, x
     return row, column, part
 
 
 @kernel_in_place
-def exchange_in_lanes(T, m, n, tolerance, rows, columns, free, weights, scales):
+def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
     """`exchange_rows` of the first m rows of W tables, on pivots that they share; returns how many, -1 if they differ.
 
     They differ where no pivot suits all, where a rank is in doubt, or where the rows that are left depend on columns
     that may not be chosen. `free` is 1 in the end for columns that were chosen, and 0 for others, in single numbers.
-    `weights` are those of the rows, `scales` those of the columns.
     """
     for i in range(m):
         rows[i] = i
     zero, k, first, spread = splat(LANES, 0.0), 0, splat(LANES, 0.0), splat(LANES, 1.0)
     while k < m:
-        every = largest_elements(T, k, m, n, free, weights, rows)
+        every = largest_elements(T, k, m, n, free)
         if k == 0:
             first = every
             zero = tolerance * larger(every, splat(LANES, SMALL_ROW))
@@ -139,7 +132,7 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free, weights, scales):
         if not is_positive(every - DOUBT * zero):
             return -1
         spread = larger(spread, first / every)
-        i, c, part = shared_pivot(T, k, m, n, free, every, weights, rows)
+        i, c, part = shared_pivot(T, k, m, n, free, every)
         if not part >= PIVOT:
             return -1
         if i != k:
@@ -155,7 +148,7 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free, weights, scales):
         store(SCALAR, free, columns[i], 1.0)
     for i in range(k, m):
         for j in range(n):
-            left = load(SCALAR, scales, j) * weighed(T, i, j, weights, rows)
+            left = magnitude(element(LANES, T, i, j))
             if load(SCALAR, free, j) == 0.0 and not is_positive(zero - DOUBT * left):
                 return -1
     put_element(LANES, free, 1, 0, spread)
@@ -178,14 +171,15 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
         if m > 0:
             table = matrix_in(work, at_table, m, padded_for(LANES, n + 1))
             fill_table(LANES, model, c, G, gamma, table)
-            weights, scales = cluster_weights(LANES, model, work, c)
+            weights, scales = cluster_weights(LANES, model, work, c, table)
             for j in range(n):
-                put_element(LANES, free, 0, j,
-                            load(SCALAR, choosable, integer(model.ints, dofs + j)) * load(SCALAR, scales, j))
+                put_element(LANES, free, 0, j, load(SCALAR, choosable, integer(model.ints, dofs + j)))
             order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
-            rank = exchange_in_lanes(table, m, n, tolerance, order, own, free, weights, scales)
+            rank = exchange_in_lanes(table, m, n, tolerance, order, own, free)
             if rank < 0:
                 return False
+            if is_weighed(model):
+                unweigh(table, WIDTH, rank, m, order, own, weights, scales)
             spread = larger(spread, element(LANES, free, 1, 0))
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded_for(LANES, n + 1)

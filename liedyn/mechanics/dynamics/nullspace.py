@@ -20,7 +20,7 @@ import numpy as np
 
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import (
-    add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows,
+    add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows, unweigh, weigh,
 )
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
 from liedyn.machine.simd.registers import before_line
@@ -34,7 +34,7 @@ from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
 from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import copy_inertia, put_terms, terms_in_place, terms_size
 from liedyn.mechanics.tree.ltdl import ltdl_factor, ltdl_solve
-from liedyn.model.constraint_records import ranking_of
+from liedyn.model.constraint_records import is_weighed, ranking_of
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 
 OK, WRONG_COUNT, SINGULAR_CHOICE, SINGULAR_INERTIA = range(4)
@@ -219,20 +219,24 @@ def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, 
     p, ranking = virtual.size, ranking_of(model, tolerance)
     clear(table)
     clear(free)
-    for i in range(m + p):
-        weights[i] = ranking.rows[i] if i < m else 1.0
     for j in range(n):
-        free[0, j] = ranking.columns[j]
+        free[0, j] = 1.0
         for i in range(m):
             table[i, j] = G[i, j]
         for k in range(p):
             table[m + k, j] = E[virtual[k], j] if virtual[k] >= 0 else R[k, j]
-    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free, weights)
+    if is_weighed(model):
+        for i in range(m + p):
+            weights[i] = ranking.rows[i] if i < m else 1.0
+        weigh(table, 1, weights, ranking.columns)
+    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free)
     if rank + p != n:
         return WRONG_COUNT, rank, np.inf
-    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free, weights)
+    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free)
     if count < p:
         return SINGULAR_CHOICE, rank, np.inf
+    if is_weighed(model):
+        unweigh(table, 1, rank, m, rows, columns, weights, ranking.columns)
     clear(Z_inverse)
     inverse_norm = norm = 0.0
     for k in range(n):

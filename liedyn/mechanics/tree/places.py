@@ -8,7 +8,7 @@ steps.
 """
 import numpy as np
 
-from liedyn.lie.algebra import quaternion_rotation, rotate, unrotate
+from liedyn.lie.algebra import quaternion_rotation, rotate
 from liedyn.machine.compiled.jit import kernel_in_place
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.tree.joints import get_quaternion, joint_difference, move_joint
@@ -43,23 +43,14 @@ def displacement(model, q0, q1, d):
 
 
 @kernel_in_place
-def by_displacements(model, q, rows):
-    """Turn rows (count, nv) that are read by velocities into rows read by steps from q."""
+def turn_free_rows(model, q, rows, to_steps):
+    """Turn rows (count, nv) that are read by velocities into rows read by steps from q, or back."""
     for i in range(link_count(model)):
         if kind(model, i) == FREE:
-            j, R = first_dof(model, i) + 3, quaternion_rotation(*get_quaternion(SCALAR, model, i, q))
+            j, (x, y, z, w) = first_dof(model, i) + 3, get_quaternion(SCALAR, model, i, q)
+            R = quaternion_rotation(x, y, z, w if to_steps else -w)
             for r in range(rows.shape[0]):
                 put3(SCALAR, rows[r], j, rotate(R, get3(SCALAR, rows[r], j)))
-
-
-@kernel_in_place
-def by_velocities(model, q, rows):
-    """Turn rows (count, nv) that are read by steps from q into rows read by velocities."""
-    for i in range(link_count(model)):
-        if kind(model, i) == FREE:
-            j, R = first_dof(model, i) + 3, quaternion_rotation(*get_quaternion(SCALAR, model, i, q))
-            for r in range(rows.shape[0]):
-                put3(SCALAR, rows[r], j, unrotate(R, get3(SCALAR, rows[r], j)))
 
 
 @remembered

@@ -72,7 +72,10 @@ class batch:  # noqa: N801  a decorator
     def on(self, count, many, *arguments):
         """Work on `count` rows, in all threads if they are many, in slices (`liedyn.machine.compiled.slices`)."""
         if count <= self.few:
-            self.at_once(0, count, many, *arguments)
+            if many:
+                self.at_once(0, count, many, *arguments)
+            else:
+                self.kernel(0, count, *arguments)
             raise_stops()
             return
         for begin, end in self.slices(arguments[0]).of(count, WIDTH * numba.get_num_threads() if many else WIDTH):

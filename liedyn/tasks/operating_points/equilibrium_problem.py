@@ -21,7 +21,7 @@ from liedyn.mechanics.constraints.loops import (
     constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
 from liedyn.mechanics.tree.configuration import integrate
-from liedyn.mechanics.tree.places import by_velocities
+from liedyn.mechanics.tree.places import turn_free_rows
 from liedyn.tasks.operating_points.continuation_parameters import Parameters
 
 LONGEST = 0.5
@@ -303,7 +303,7 @@ def place_rows(robot, q, wanted):
     """The rows that read the rates of these coordinates: of the position of a free joint, along its parent's axes."""
     chosen, rows = by_name(robot, wanted), read_rows(robot, q, wanted).copy()
     of_tree = chosen.rows.copy()
-    by_velocities(robot.packed, q, of_tree)
+    turn_free_rows(robot.packed, q, of_tree, False)
     rows[chosen.virtual < 0] = of_tree[chosen.virtual < 0]
     return rows
 

@@ -12,7 +12,7 @@ from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.vectors import copy_to, inner
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.tree.kinematics import world_positions
-from liedyn.mechanics.tree.places import by_displacements, displace, displacement
+from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows
 from liedyn.tasks.reaching.reaching_problem import (
     LARGEST_STEP, close_within, evaluate, put_loops, reached_level, within,
 )
@@ -107,7 +107,7 @@ def straighten(model, problem, goal, posture, room):
             break
         copy_to(room.trial_error, room.error)
         put_targets(model, problem, room, goal, q)
-        by_displacements(model, q, room.J)
+        turn_free_rows(model, q, room.J, True)
         if room.g.size > 0:
             put_loops(model, q, room)
         for j in range(n):
@@ -167,7 +167,7 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
     """The next step, room.d; needs pose and errors of q. Returns the part to which it was cut."""
     n, levels = room.d.size, problem.ends.size
     put_targets(model, problem, room, goal, q)
-    by_displacements(model, q, room.J)
+    turn_free_rows(model, q, room.J, True)
     put_bounds(problem, room, q)
     if room.g.size > 0:
         put_loops(model, q, room)

@@ -19,7 +19,7 @@ from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual
 from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.tree.configuration import difference_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
-from liedyn.mechanics.tree.places import by_velocities
+from liedyn.mechanics.tree.places import turn_free_rows
 from liedyn.model.calls.batches import batch
 from liedyn.model.calls.boundary import require_usable
 from liedyn.model.packed import N_ROWS, PackedModel
@@ -63,7 +63,7 @@ def put_places(model, problem, room, q):
             room.G[i, :] = 0.0
             room.G[i, j] = 1.0
             i += 1
-    by_velocities(model, q, room.G[m:])
+    turn_free_rows(model, q, room.G[m:], False)
 
 
 @kernel_in_place

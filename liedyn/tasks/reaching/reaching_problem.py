@@ -8,7 +8,7 @@ from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows, jacobian_rows, residual_rows
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
-from liedyn.mechanics.tree.places import by_displacements, displace, displacement
+from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows
 from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
 from liedyn.tasks.reaching.reaching_steps import StepRoom, close_step, step_room
@@ -125,7 +125,7 @@ def put_loops(model, q, room):
     """G, by steps of `liedyn.mechanics.tree.places`, and g of the rows with a residual; needs the pose of q."""
     residual_rows(model, q, room.world, room.g)
     jacobian_rows(model, q, room.world, room.G)
-    by_displacements(model, q, room.G)
+    turn_free_rows(model, q, room.G, True)
     for i in range(room.g.size):
         if room.holonomic[i] == 0.0:
             room.g[i] = 0.0

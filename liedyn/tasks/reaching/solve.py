@@ -211,8 +211,10 @@ def held(robot, hold):
     InputError
         An unknown name, or a part of a rotation.
     """
-    fixed = np.zeros(robot.nv, np.int64)
-    for name in names("hold", hold):
+    fixed, hold = np.zeros(robot.nv, np.int64), names("hold", hold)
+    if not hold:
+        return fixed
+    for name in hold:
         dofs = [j for j, each in enumerate(robot.velocity_names)
                 if each == name or name in robot.joint_names and each.startswith(f"{name}.")]
         if not dofs:
