@@ -13,6 +13,17 @@ gc.set_threshold(50_000, 20, 50)
 """What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
 
 
+WARMED = "LIEDYN_TESTS_WARMED"
+"""What `liedyn warmup` has printed before the workers began: a test of the command line looks there first."""
+LONG = ["docs", "benchmarks", "additions", "notebooks", "cli", "large", "specialization", "starting", "casadi", "jax"]
+"""Files that take long, the longest first: what is begun last should be short, so that workers end together."""
+
+
+def pytest_collection_modifyitems(items):
+    places = {f"test_{name}.py": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+
+
 def pytest_collection_finish():
     gc.freeze()
 
@@ -26,5 +37,6 @@ def pytest_sessionstart(session):
     workers = getattr(config.option, "numprocesses", None)
     whole = config.args_source is config.ArgsSource.TESTPATHS and not config.option.collectonly
     if workers and whole and os.environ.get("LIEDYN_CACHE") != "0":
-        print("kernels that many tests need:", flush=True)
-        subprocess.run([sys.executable, "-m", "liedyn", "warmup", "--jobs", str(workers)], cwd=config.rootpath)
+        command = [sys.executable, "-m", "liedyn", "warmup", "--jobs", str(workers)]
+        os.environ[WARMED] = subprocess.run(command, cwd=config.rootpath, stdout=subprocess.PIPE, text=True).stdout
+        print("\nkernels that many tests need:", os.environ[WARMED])

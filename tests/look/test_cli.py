@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import WARMED
 from mechanisms import held
 from numba.core.registry import CPUDispatcher
 
@@ -217,11 +218,11 @@ def kernels_in(function, seen):
 
 def test_warmup_reaches_every_kernel(capsys):
     """After it all its calls come from the cache, and every kernel is there: on its own, or in one that calls it."""
+    out = os.environ.get(WARMED, "")
     for _ in range(2):
-        status, out, _ = run(capsys, "warmup")
-        assert status == 0
-        if out.startswith("0 kernels compiled"):
-            break
+        if not out.startswith("0 kernels compiled"):
+            status, out, _ = run(capsys, "warmup")
+            assert status == 0
     assert out.startswith("0 kernels compiled, ")
     for module in pkgutil.walk_packages(ld.__path__, "liedyn."):
         with contextlib.suppress(ld.LiedynError):  # of an extra that is not installed, as `liedyn.torch`
