@@ -212,8 +212,8 @@ def test_arms_and_loops_wait_for_no_contacts():
         print(any("other_jacobians" in name for name, entry in _LATE.items() if entry.address.value))
         """), **KEPT)
     assert result.stdout.split("\n")[:2] == [
-        "['liedyn_late_liedyn_constraints_rows_pose_and_jacobian', "
-        "'liedyn_late_liedyn_linearization_local_linearize_constrained']", "True"]
+        "['liedyn_late_liedyn_linear_local_linearize_constrained', "
+        "'liedyn_late_liedyn_mechanics_constraints_constraint_rows_pose_and_jacobian']", "True"]
 
 
 LOOP = """
@@ -275,7 +275,7 @@ def on_a_terminal(code, **environment):
 
 SLOW = """
     import time, numpy as np
-    from liedyn.machine.compiled import notice
+    from liedyn.machine.compiled import compile_progress as notice
     from liedyn.machine.compiled.jit import kernel
     notice.PATIENCE = 0.2
     notice.notice.counts = {counts}

@@ -1,11 +1,15 @@
 """Starting: what fresh processes find in the cache, what they do without one, and what a start costs."""
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from processes import COUNT, KEPT, ROOT, interpreter, process, python
 
 import liedyn as ld
+from liedyn.machine.cache.cache_files import LOCKS
 from liedyn.machine.compiled.cpu_targets import LEVELS, _level
 
 PACKAGE = Path(ld.__file__).parent
@@ -173,7 +177,7 @@ def test_files_that_do_not_fit_are_not_kept(tmp_path, small):
         done = process(LIMITED + small, LIEDYN_CACHE_DIR=str(tmp_path / "cache"))
         assert done.stdout.split() == ["6", "1"]
         assert done.stderr.count("CacheWarning") == 1 and "not kept on disk" in done.stderr
-    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.name != LOCKS]
     assert kept and all(path.suffix == ".module" for path in kept)
 
 
@@ -183,6 +187,43 @@ def test_processors_do_not_meet(tmp_path, small):
     for compiled in "10":
         assert python(small, **kept) == ["6", compiled]
         assert interpreter(small, **kept, NUMBA_CPU_NAME="generic").stdout.split() == ["6", compiled]
+
+
+FIRST = """
+from liedyn.machine.compiled import translation
+finalize = translation.Library.finalize
+def slow(library):
+    print("compiles", flush=True)
+    input()
+    finalize(library)
+translation.Library.finalize = slow
+"""
+
+
+def started(code, **environment):
+    """A process that goes on while others do."""
+    here = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.Popen([sys.executable, "-c", code], env=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            text=True)
+
+
+@pytest.mark.parametrize("ends", ["well", "early"])
+def test_two_processes_do_not_compile_the_same(tmp_path, small, ends):
+    """The second one waits for what the first one compiles, unless that ends before it is done."""
+    pytest.importorskip("fcntl")
+    kept, (imports, call) = {"LIEDYN_CACHE_DIR": str(tmp_path / "cache")}, small.splitlines()
+    first = started(FIRST + small, **kept)
+    assert first.stdout.readline() == "compiles\n"
+    second = started(f"{imports}\nprint('begins', flush=True)\n{call}\n", **kept)
+    assert second.stdout.readline() == "begins\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(3.0)
+    if ends == "well":
+        assert first.communicate("\n")[0] == "6 1\n"
+    else:
+        first.kill()
+        first.communicate()
+    assert second.communicate(timeout=60.0)[0] == ("6 0\n" if ends == "well" else "6 1\n")
 
 
 def test_the_level_of_a_processor():

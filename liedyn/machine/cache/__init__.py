@@ -11,6 +11,8 @@ for a user without a home). All of them are read, also those that cannot be writ
 What cannot be kept, because no directory is writable or the disk is full, is compiled in memory, and one `CacheWarning`
 of the process says why. ``LIEDYN_CACHE=0`` switches the cache off.
 
+Of processes that need the same kernel at once, one compiles it and the others wait for its file.
+
 A wheel may carry kernels (`liedyn.look.cli.wheel`). They lie in ``_kernels`` of the package, which is read after all of
 these and never written.
 

@@ -3,6 +3,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import time
 import uuid
 import warnings
 from pathlib import Path
@@ -12,11 +13,21 @@ from liedyn.machine.cache.trust import trouble, trouble_above
 from liedyn.machine.errors import CacheWarning
 from liedyn.machine.reading import open_regular
 
-PACKAGE = Path(__file__).resolve().parents[1]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+PACKAGE = Path(__file__).resolve().parents[2]
 CARRIED = PACKAGE / "_kernels"
 """Where files are that have come with the package (`liedyn.look.cli.wheel`); nothing is written there."""
 FORMAT = 1
 """To be counted up when what the files contain changes: older files are then as good as none."""
+
+LOCKS = "locks"
+"""An empty file, of which each kernel that is being compiled locks one byte."""
+PATIENCE, PAUSE = 120.0, 0.05
+"""How long a process waits for another one that compiles the same kernel, and how often it looks [s]."""
 
 
 def _first_line(name, data):
@@ -190,3 +201,36 @@ def keep_versions(name, count):
 def warn(cause):
     """Once for each cause: the next kernel would only say the same."""
     warnings.warn(f"compiled kernels are not kept on disk: {cause}", CacheWarning, stacklevel=3)
+
+
+@contextlib.contextmanager
+def alone(name):
+    """Within the context no other process is in it for the same name; but for those whose `PATIENCE` has ended.
+
+    A process can be in one such context at a time. Its lock ends with the process. Without locks (on Windows, on some
+    network drives, where nothing can be written) all go ahead.
+    """
+    directory = cache_directory() if fcntl else None
+    try:
+        file = directory and open(directory / LOCKS, "ab", opener=lambda path, flags: os.open(path, flags, _FILE))
+    except OSError:
+        file = None
+    if not file:
+        yield
+        return
+    with file:  # closing it gives the lock back
+        place, end = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]), time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+                break
+            except (BlockingIOError, PermissionError):  # another process has it
+                time.sleep(PAUSE)
+            except OSError:
+                break
+        yield
+
+
+def is_there(name):
+    """Is there a file of this name in a directory that is read? What is in it, only `read` knows."""
+    return any((directory / name).exists() for directory in (*directories(), CARRIED))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from liedyn.machine.cache.cache_files import PACKAGE, read, warn, write
 
-_UNSTAMPED = f"{PACKAGE.name}.cache"
+_UNSTAMPED = f"{PACKAGE.name}.machine.cache"
 
 
 def _edit(entry):

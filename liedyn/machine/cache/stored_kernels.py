@@ -10,6 +10,7 @@ repeats the key, as Numba compares keys by equality rather than by name.
 
 A kernel that is not there for this very processor may have come with the package for its level.
 """
+import contextlib
 import functools
 import hashlib
 import pickle
@@ -26,7 +27,9 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from liedyn.machine.cache.cache_files import CARRIED, PACKAGE, cache_directory, keep_versions, read, switched_on, write
+from liedyn.machine.cache.cache_files import (
+    CARRIED, PACKAGE, alone, cache_directory, is_there, keep_versions, read, switched_on, write,
+)
 from liedyn.machine.cache.stamps import source_stamp
 from liedyn.machine.compiled.cpu_targets import LEVEL, WIDTH
 from liedyn.machine.compiled.translation import IS_KNOWN
@@ -173,12 +176,13 @@ class KernelCache(Cache):
             return self._load_overload(sig, target_context)
 
     def _load_overload(self, sig, target_context):
-        key = self._index_key(sig, target_context.codegen())
-        found = self._read(key)
-        if found is None and LEVEL:
-            types, (triple, *_), *rest = key
-            found = self._read((types, (triple, LEVEL, ""), *rest))
+        found = next(filter(None, map(self._read, self._keys(sig, target_context.codegen()))), None)
         return found and self._impl.rebuild(target_context, found)
+
+    def _keys(self, sig, codegen):
+        """Under which a kernel may be found: for this very processor, and for its level."""
+        key = types, (triple, *_), *rest = self._index_key(sig, codegen)
+        return [key, *([(types, (triple, LEVEL, ""), *rest)] if LEVEL else [])]
 
     def _read(self, key):
         """What is kept under a key; None if there is nothing."""
@@ -205,6 +209,11 @@ class KernelCache(Cache):
             environments = environments if getattr(result.library, "knows_environments", True) else ()
             write(name, dumps((key, (*parts, environments))))
             keep_versions(self.name, VERSIONS_KEPT)
+
+    def alone(self, sig, codegen):
+        """A context in which no other process compiles the same: it waits, and finds the file then."""
+        names = list(map(self._file, self._keys(sig, codegen)))
+        return contextlib.nullcontext() if None in names or any(map(is_there, names)) else alone(names[0])
 
     def flush(self):
         keep_versions(self.name, 0)

@@ -218,7 +218,7 @@ class Dispatcher(CPUDispatcher):
         if _chain.goes_on():
             known = self.overloads.get(sig) if isinstance(sig, tuple) else None
             return known.entry_point if known else super().compile(sig)
-        with _chain.begun():
+        with _chain.begun(), self._alone(sig):
             entry = super().compile(sig)
             return self._translate(sig, entry) if isinstance(entry, Waiting) else entry
 
@@ -226,6 +226,11 @@ class Dispatcher(CPUDispatcher):
         if self.targetoptions.get("no_cpython_wrapper"):  # nothing is there that Python could call
             raise TypeError(f"{self.__module__}.{self.__name__} is a helper of compiled code: Python cannot call it")
         return super()._compile_for_args(*args, **kws)
+
+    def _alone(self, sig):
+        """Two processes that begin at once would both compile what the cache will hold in a moment."""
+        alone = None if isinstance(sig, tuple) and sig in self.overloads else getattr(self._cache, "alone", None)
+        return alone(sig, self.targetctx.codegen()) if alone else contextlib.nullcontext()
 
     def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
         pysig, args = self._compiler.fold_argument_types(args, kws)

@@ -44,7 +44,7 @@ ASIDE = 0.05
 """How far aside the rank is looked at [rad, or sizes of the mechanism as `liedyn.model.size.weights` has them]."""
 ACCELERATIONS, LINEARIZATION = 2, 3
 """Powers of kappa at rest."""
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 def warn(text):
