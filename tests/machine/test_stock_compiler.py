@@ -27,18 +27,16 @@ def power(model, q, v, work, tau):
     rnea(ld.kernels.SCALAR, model, q, v, v, np.empty(0), work, tau)
     return tau @ v
 
-found = [ld.rnea(robot, q[0], v[0], v[0]), ld.crba(robot, q[0]), ld.rnea(robot, q, v, v), ld.center_of_mass(robot, q),
-         power(robot.packed, q[0], v[0], work, np.empty(robot.nv))]
-print(*(float(x) for each in found for x in np.ravel(each)))
+print(*ld.center_of_mass(robot, q).ravel().tolist(), power(robot.packed, q[0], v[0], work, np.empty(robot.nv)))
 """
 
 
 def test_the_same_numbers():
-    """One state, rows in registers and a user's own function."""
+    """Rows in registers, and one state in a user's own function."""
     caches = Path(os.environ.get("LIEDYN_CACHE_DIR") or ROOT / ".pytest_cache")
     found = [np.array(process(PROGRAM.format(stock=stock), LIEDYN_CACHE_DIR=str(folder)).stdout.split(), float)
              for stock, folder in ((False, caches), (True, caches / "stock"))]
-    assert len(found[0]) > 400
+    assert len(found[0]) == 5 * 3 + 1
     np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
 
 
