@@ -24,8 +24,8 @@ SAME_NAME = 16
 """Names of classes that stand in several files."""
 ONE_PLACE = {
     "a Newton loop on constraints": (r"range\(NEWTON_STEPS", 6),
-    "a series of Bernoulli's numbers": (r"(?m)^BERNOULLI =", 3),
-    "a list of ball joints": (r"LINK_NV\] > 1", 8),
+    "a series of Bernoulli's numbers": (r"(?m)^_D = |BERNOULLI", 1),
+    "a list of ball joints": (r"LINK_NV\] > 1", 1),
 }
 """A pattern in the source, and in how many places it stands."""
 

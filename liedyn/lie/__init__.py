@@ -16,6 +16,10 @@ from liedyn.lie.se3 import (
     act, compose, exp, hat, inverse, left_jacobian, left_jacobian_inverse, log, right_jacobian, right_jacobian_inverse,
     vee,
 )
+from liedyn.lie.slopes import (
+    right_jacobian_inverse_curvature, right_jacobian_inverse_slope, so3_right_jacobian_inverse_curvature,
+    so3_right_jacobian_inverse_slope,
+)
 from liedyn.lie.so3 import (
     quaternion_from_rotation, rotation_from_quaternion, so3_exp, so3_hat, so3_left_jacobian, so3_left_jacobian_inverse,
     so3_log, so3_right_jacobian, so3_right_jacobian_inverse, so3_vee,
@@ -24,6 +28,8 @@ from liedyn.lie.so3 import (
 __all__ = [
     "Ad", "Ad_dual", "act", "ad", "ad_dual", "compose", "exp", "hat", "inverse", "left_jacobian",
     "left_jacobian_inverse", "log", "quaternion_from_rotation", "right_jacobian", "right_jacobian_inverse",
-    "rotation_from_quaternion", "so3_exp", "so3_hat", "so3_left_jacobian", "so3_left_jacobian_inverse", "so3_log",
-    "so3_right_jacobian", "so3_right_jacobian_inverse", "so3_vee", "spatial_inertia", "transform_inertia", "vee",
+    "right_jacobian_inverse_curvature", "right_jacobian_inverse_slope", "rotation_from_quaternion", "so3_exp",
+    "so3_hat", "so3_left_jacobian", "so3_left_jacobian_inverse", "so3_log", "so3_right_jacobian",
+    "so3_right_jacobian_inverse", "so3_right_jacobian_inverse_curvature", "so3_right_jacobian_inverse_slope", "so3_vee",
+    "spatial_inertia", "transform_inertia", "vee",
 ]

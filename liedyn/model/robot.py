@@ -12,7 +12,8 @@ from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
 from liedyn.model.force_elements import Elements
 from liedyn.model.packed import (
-    LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
+    LINK_IV, LINK_NV, LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, links_of,
+    status_code,
 )
 from liedyn.model.travel import copied, parts_of, require_functions_travel
 
@@ -136,6 +137,9 @@ class Robot:
     active = property(lambda self: tuple(
         name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE] > OFF),
         doc="Names of the constraints that are switched on; of one-sided ones those that are closed.")
+    groups = property(lambda self: tuple(
+        slice(int(link[LINK_IV]), int(link[LINK_IV] + link[LINK_NV])) for link in links_of(self.packed)[0]
+        if link[LINK_NV] > 1), doc="Where in a velocity each ball and free joint is: slices of 3 and 6 coordinates.")
     contacts = property(lambda self: {
         name: STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
         if self.ints[self._record(k) + LOOP_SIDE]},

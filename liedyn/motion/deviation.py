@@ -17,7 +17,7 @@ from liedyn.mechanics.tree.configuration import difference
 from liedyn.mechanics.tree.kinematics import world_motion, world_size
 from liedyn.model.calls.boundary import states
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, NV, links_of
+from liedyn.model.packed import N_VIRTUAL, NV
 
 
 @kernel
@@ -58,9 +58,7 @@ class Deviation:
         self._is_angle = np.array([is_read and is_angle(loops[name], name)
                                    for name, is_read in zip(y.names, self._reads)], dtype=bool)
         self._z = virtual_coordinates(robot, q) if self._reads.any() else np.empty(0)
-        links, _ = links_of(robot.packed)
-        self._groups = [slice(int(each[LINK_IV]), int(each[LINK_IV] + each[LINK_NV]))
-                        for each in links if each[LINK_NV] > 1]
+        self._groups = robot.groups
         self._w = self.speeds(q, v)
 
     def at(self, q, v):

@@ -16,7 +16,10 @@ variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du; hence, stage by stage,
 
 import numpy as np
 
-from liedyn.lie import Ad, ad, exp, left_jacobian, so3_exp, so3_hat, so3_left_jacobian
+from liedyn.lie import (
+    Ad, ad, exp, left_jacobian, right_jacobian_inverse, right_jacobian_inverse_slope, so3_exp, so3_hat,
+    so3_left_jacobian, so3_right_jacobian_inverse, so3_right_jacobian_inverse_slope,
+)
 from liedyn.linear.closed_loop import operating_points
 from liedyn.linear.discrete_state_space import ARRAYS, DiscreteStateSpace
 from liedyn.linear.linearize import Given, all_states, settled_without_friction
@@ -42,13 +45,11 @@ from liedyn.mechanics.tree.configuration import difference, integrate
 from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
 from liedyn.model.calls.boundary import wrenches
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, links_of
+from liedyn.model.packed import N_VIRTUAL
 from liedyn.motion.discrete_steps import CONVERGED, NEWTON_STEPS, STAGES, WEIGHTS, Steps, discretize_states
 
-BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
-"""B_2k / (2k)!: the terms fall by |u|^2 / 4 pi^2, so that what is left out is below rounding for turns up to half a
-radian in one step."""
-LARGEST_TURN = 0.5
+LARGEST_TURN = 0.5 * np.pi
+"""A ball or free joint turns by a quarter turn at most in one step: further off its local coordinates are stretched."""
 
 
 def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_ext=None,
@@ -214,7 +215,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
             r, u_j = rate[j], u[j]
             J, by_u = _local_rate(u_j, r)
             k[j] = J @ r
-            dk[j] = J @ (d_rate[j] + _ad(r) @ eta[j]) + by_u @ du[j]
+            dk[j] = J @ (d_rate[j] + (so3_hat(r) if len(j) == 3 else ad(r)) @ eta[j]) + by_u @ du[j]
         change, d_change = change + h * b * k, d_change + h * b * dk
     U, dU = change[:p], d_change[:p]
     q_next, v_next = state_at(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
@@ -231,10 +232,8 @@ def _groups(robot, y):
     InputError
         A ball cut, or part of a ball or free joint.
     """
-    links, _ = links_of(robot.packed)
-    owner = {}
-    for link in links[links[:, LINK_NV] > 1]:
-        owner.update({int(link[LINK_IV]) + k: (int(link[LINK_IV]), int(link[LINK_NV])) for k in range(link[LINK_NV])})
+    owner = {j: (group.start, group.stop - group.start) for group in robot.groups
+             for j in range(group.start, group.stop)}
     balls = {loop.name + axis for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion
              for axis in LOOP_KINDS[loop.kind].velocities}
     groups = {}
@@ -253,24 +252,14 @@ def _groups(robot, y):
     return [np.array([places[j] for j in sorted(places)]) for places in groups.values()]
 
 
-def _ad(V):
-    """ad_V of so(3) or se(3), by the length of V."""
-    return so3_hat(V) if len(V) == 3 else ad(V)
-
-
 def _local_rate(u, r):
-    """J(u) = dexp^-1_{-u} and d(J r)/du, by Bernoulli's series in ad_u, each power differentiated."""
+    """J(u) = dexp^-1_{-u} and d(J r)/du."""
     if np.linalg.norm(u[:3]) > LARGEST_TURN:
         raise InputError(f"a ball or free joint turns by {np.linalg.norm(u[:3]):.2g} rad in one step; at most "
-                         f"{LARGEST_TURN} rad: take a shorter step")
-    ad_u, one = _ad(u), np.eye(len(u))
-    J, by_u = one + 0.5 * ad_u, -0.5 * _ad(r)
-    power, value, derivative = one, r, np.zeros_like(one)
-    for b in BERNOULLI:
-        for _ in range(2):
-            power, derivative, value = ad_u @ power, ad_u @ derivative - _ad(value), ad_u @ value
-        J, by_u = J + b * power, by_u + b * derivative
-    return J, by_u
+                         f"{LARGEST_TURN:.2g} rad: take a shorter step")
+    if len(u) == 3:
+        return so3_right_jacobian_inverse(u), so3_right_jacobian_inverse_slope(u, r)
+    return right_jacobian_inverse(u), right_jacobian_inverse_slope(u, r)
 
 
 def _carried(groups, u, eta, du):

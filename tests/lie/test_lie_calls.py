@@ -53,6 +53,8 @@ def every_function(V, mass):
     maps = (lie.Ad(T) + lie.Ad_dual(T) + lie.ad(V) + lie.ad_dual(V) + lie.left_jacobian(V) + lie.right_jacobian(V)
             + lie.left_jacobian_inverse(V) + lie.right_jacobian_inverse(V)
             + lie.transform_inertia(T, lie.spatial_inertia(mass, w, np.eye(3))))
+    matrices = matrices + lie.so3_right_jacobian_inverse_slope(w, w) + lie.so3_right_jacobian_inverse_curvature(w, w, w)
+    maps = maps + lie.right_jacobian_inverse_slope(V, V) + lie.right_jacobian_inverse_curvature(V, V, V)
     return vectors, matrices, twists, poses, maps
 
 

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 import liedyn as ld
 from liedyn.machine.errors import ClosureError, InputError
 from liedyn.mechanics.constraints.checking import central_difference
-from liedyn.tasks.optimal_motion.charts import charts_about, rate_slope
+from liedyn.tasks.optimal_motion.charts import charts_about
 from liedyn.tasks.optimal_motion.cost import Cost
 from liedyn.tasks.optimal_motion.demands import demands_of
 from liedyn.tasks.optimal_motion.program import Program
@@ -79,17 +79,6 @@ def test_derivatives_of_the_program_are_exact(name, method, points):
     exact = value.jacobian @ direction
     assert np.abs(of_c - exact).max() <= 1e-6 * np.abs(exact).max()
     assert of_cost == pytest.approx(value.gradient @ direction, rel=1e-6)
-
-
-def test_slope_of_the_rate_of_ball_and_free_joints():
-    from liedyn.lie import right_jacobian_inverse, so3_right_jacobian_inverse
-
-    rng = np.random.default_rng(0)
-    for size, J in ((3, so3_right_jacobian_inverse), (6, right_jacobian_inverse)):
-        d, r = rng.normal(size=size), rng.normal(size=size)
-        d *= 1.5 / np.linalg.norm(d[:3])  # nearly a quarter turn, where charts end
-        along = [central_difference(lambda s, e=e, J=J, d=d, r=r: J(d + s * e) @ r) for e in np.eye(size)]
-        np.testing.assert_allclose(rate_slope(d[None], r[None])[0], np.stack(along, -1), atol=1e-9)
 
 
 @pytest.mark.validation("least effort of a mass, its cost", robots="mass on a line",

@@ -11,7 +11,7 @@ from liedyn.machine.errors import InputError
 from liedyn.mechanics.constraints.checking import central_difference
 from liedyn.tasks.optimal_motion import bordered, carried
 from liedyn.tasks.optimal_motion.bordered import Bordered, is_positive
-from liedyn.tasks.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
+from liedyn.tasks.optimal_motion.charts import charts_about
 
 
 def sprung_five_bar():
@@ -83,17 +83,6 @@ def test_hessian_of_the_lagrangian(name):
         along = central_difference(lambda s, whole=whole: slope(z + s * whole))
         # the differences' own rounding is 1e-12 of gradients, which are larger than what they change by
         assert relative(H @ direction, along) < 1e-7
-
-
-def test_second_derivatives_of_the_inverse_jacobian():
-    rng = np.random.default_rng(0)
-    for size in (3, 6):
-        d, r = rng.normal(size=(2, 4, size))
-        d *= 1.5 / np.linalg.norm(d[:, :3], axis=1)[:, None]  # nearly a quarter turn, where charts end
-        first, second = inverse_jacobian_slopes(d)
-        np.testing.assert_allclose(np.einsum("baij,bi->baj", first, r), rate_slope(d, r), atol=1e-13)
-        along = [central_difference(lambda s, e=e, d=d, r=r: rate_slope(d + s * e, r)) for e in np.eye(size)]
-        np.testing.assert_allclose(np.einsum("baijk,bi->bajk", second, r), np.stack(along, -1), atol=1e-9)
 
 
 def test_what_is_not_known_is_learnt():

@@ -51,11 +51,12 @@ class Measurement:
         self._angles = np.zeros(len(self.labels), dtype=bool)
         links, _ = links_of(robot.packed)
         owners = {int(link[LINK_IV]) + k: (link, k) for link in links for k in range(link[LINK_NV])}
+        in_groups = {j for group in robot.groups for j in range(group.start, group.stop)}
         loops = {loop.name + suffix: loop for loop in robot.model.loops for suffix in LOOP_KINDS[loop.kind].velocities}
         parts = [tuple(map(int, part)) for part in plan.parts]
         wholes = {(number, row) for belongs, rate, number, row in parts if belongs == TREE and rate == POSITION}
         for belongs, rate, number, row in parts:
-            if belongs == TREE and rate == POSITION and owners[number][0][LINK_NV] > 1:
+            if belongs == TREE and rate == POSITION and number in in_groups:
                 self._add_group(*owners[number], number, row, wholes)
             elif belongs == CUT:
                 self._add_cut(loops[robot.virtual_names[number]], rate, number, row)

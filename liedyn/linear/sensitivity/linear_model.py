@@ -24,7 +24,6 @@ from liedyn.linear.sensitivity.changes import (
 from liedyn.linear.sensitivity.model_parameters import body_displacements
 from liedyn.linear.sensitivity.sensitivity_columns import Columns, Variations, forces_at_rest
 from liedyn.machine.errors import ClosureError, listed, of_the_batch
-from liedyn.model.packed import LINK_IV, LINK_NV, links_of
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
 """By parameters, which are numbered by the last axis."""
@@ -67,8 +66,7 @@ class LinearModels:
                  first=0, outputs=None, friction=None):
         self.robot, self.lead, self.motion, self.M, self.inputs = robot, lead, motion, M, inputs
         self.first, self.slopes, self.outputs, self.friction = first, slopes, outputs, friction
-        self.groups = [(int(link[LINK_NV]), int(link[LINK_IV])) for link in links_of(robot.packed)[0]
-                       if link[LINK_NV] > 1]
+        self.groups = [(each.stop - each.start, each.start) for each in robot.groups]
         self.y, self.w, self.R_y, self.R_w = coordinates, velocities, R_y, R_w
         self.reads = bool((self.y.virtual >= 0).any() or (self.w.virtual >= 0).any())
         self.reads = self.reads or outputs is not None and outputs.reads

@@ -17,27 +17,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.lie import ad, right_jacobian_inverse, so3_hat, so3_right_jacobian_inverse
+from liedyn.lie import (
+    right_jacobian_inverse, right_jacobian_inverse_curvature, right_jacobian_inverse_slope, so3_right_jacobian_inverse,
+    so3_right_jacobian_inverse_curvature, so3_right_jacobian_inverse_slope,
+)
 from liedyn.machine.errors import LiedynError, SingularConfigurationError
 from liedyn.mechanics.constraints.cluster_weights import ranks
 from liedyn.mechanics.constraints.independent import holonomic
 from liedyn.mechanics.constraints.loops import closure_error, constraint_jacobian
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference, integrate
-from liedyn.model.packed import LINK_IV, LINK_NV, links_of
 
 NEWTON_STEPS, CONVERGED = 25, 1e-13
 """Newton doubles the digits with each step; one of CONVERGED changes nothing that double precision could show next."""
-TERMS = 24
 LARGEST_TURN = 0.5 * np.pi
-"""Bernoulli's series in ad_d falls by (|d| / 2 pi)^2 from term to term: at a quarter turn TERMS of them reach rounding
-with room to spare. A chart ends there for balls and floating bases."""
-BERNOULLI = np.array([2.0 * (-1.0) ** (k + 1) * sum(j ** (-2.0 * k) for j in range(1, 60)) / (2.0 * np.pi) ** (2 * k)
-                      for k in range(1, TERMS + 1)])
-"""B_2k / (2k)! = 2 (-1)^(k+1) zeta(2k) / (2 pi)^2k (Abramowitz and Stegun 23.1.18)."""
-BERNOULLI[:3] = 1 / 12, -1 / 720, 1 / 30240
-ROUNDING = 1e-18
-"""Of terms of this size and less the series is summed no further, with room for the factors of derivatives."""
+"""A chart ends at a quarter turn of a ball or free joint: J is far from singular there."""
 
 
 class LeftChartError(LiedynError):
@@ -166,16 +160,14 @@ def charts_about(robot, q):
     SingularConfigurationError
         The constraints have different ranks at these references.
     """
-    links, _ = links_of(robot.packed)
-    groups = tuple(slice(int(each[LINK_IV]), int(each[LINK_IV] + each[LINK_NV])) for each in links if each[LINK_NV] > 1)
     if not robot.row_names:
         one = np.broadcast_to(np.eye(robot.nv), (len(q), robot.nv, robot.nv)).copy()
-        return Charts(robot, q.copy(), one, one, groups)
+        return Charts(robot, q.copy(), one, one, robot.groups)
     G, rows = constraint_jacobian(robot, q), holonomic(robot)
     R_w = R_y = _null_spaces(robot, G)
     if not rows.all():
         R_y = _null_spaces(robot, np.where(rows[:, None], G, 0.0))
-    return Charts(robot, q.copy(), R_y, R_w, groups)
+    return Charts(robot, q.copy(), R_y, R_w, robot.groups)
 
 
 def _null_spaces(robot, G):
@@ -210,42 +202,10 @@ def inverse_jacobian(d):
 
 
 def rate_slope(d, r):
-    """d(J(d) r)/dd for rotation vectors or twists (count, 3 or 6), J the inverse right Jacobian.
-
-    By Bernoulli's series J = 1 + ad_d / 2 + sum B_2k / (2k)! ad_d^2k, each power differentiated.
-    """
-    bracket = so3_hat if d.shape[1] == 3 else ad
-    d, r = np.ascontiguousarray(d), np.ascontiguousarray(r)
-    ad_d, found = bracket(d), -0.5 * bracket(r)
-    value, slope = r, np.zeros_like(ad_d)
-    for b in BERNOULLI:
-        for _ in range(2):
-            slope = ad_d @ slope - bracket(np.ascontiguousarray(value))
-            value = np.einsum("bij,bj->bi", ad_d, value)
-        found = found + b * slope
-    return found
+    """d(J(d) r)/dd for rotation vectors or twists (..., 3 or 6)."""
+    return (so3_right_jacobian_inverse_slope if d.shape[-1] == 3 else right_jacobian_inverse_slope)(d, r)
 
 
-def inverse_jacobian_slopes(d):
-    """First and second derivatives of J(d) by d: (count, rows, columns, d) and (count, rows, columns, d, d).
-
-    As `rate_slope`, for all columns: by P_k+1 = ad_d P_k the powers of ad_d and their derivatives are P_k+1 = ad_d P_k,
-    P'_k+1 = ad_d P'_k + ad_i P_k, P''_k+1 = ad_d P''_k + ad_i P'_k,j + ad_j P'_k,i with ad_i the derivative of ad_d.
-    """
-    count, n = d.shape
-    bracket, one = so3_hat if n == 3 else ad, np.eye(n)
-    ad_d = bracket(np.ascontiguousarray(d))
-    units = bracket(one).transpose(1, 0, 2)  # (rows, i, columns)
-    power, first = np.broadcast_to(one, (count, n, n)), np.zeros((count, n, n, n))
-    second, largest = np.zeros((count, n, n, n, n)), np.linalg.norm(d, axis=1).max(initial=0.0)
-    found = 0.5 * np.broadcast_to(units.swapaxes(1, 2), first.shape), second
-    for k, b in enumerate(BERNOULLI, 2):
-        for _ in range(2):
-            mixed = np.einsum("aic,bcrj->barij", units, first)
-            second = (ad_d @ second.reshape(count, n, -1)).reshape(second.shape) + mixed + mixed.swapaxes(3, 4)
-            first = (ad_d @ first.reshape(count, n, -1)).reshape(first.shape) + np.einsum("aic,bcr->bari", units, power)
-            power = ad_d @ power
-        found = found[0] + b * first, found[1] + b * second
-        if (largest / (2.0 * np.pi)) ** (2 * k) < ROUNDING:
-            break
-    return found
+def rate_curvature(d, r, on):
+    """The second derivatives of on . J(d) r by d, likewise."""
+    return (so3_right_jacobian_inverse_curvature if d.shape[-1] == 3 else right_jacobian_inverse_curvature)(d, r, on)

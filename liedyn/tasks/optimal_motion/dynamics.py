@@ -18,7 +18,7 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import without_elements
 from liedyn.model.calls.boundary import is_usable, wrenches
-from liedyn.tasks.optimal_motion.charts import LeftChartError, inverse_jacobian, inverse_jacobian_slopes
+from liedyn.tasks.optimal_motion.charts import LeftChartError, inverse_jacobian, rate_curvature, rate_slope
 
 CLOSURE_TOLERANCE = 1e-8
 """States of charts are closed to rounding: this is never reached."""
@@ -121,15 +121,15 @@ def bent_rates(charts, k, motion, on_x, on_f):
     on_d, on_rate = (np.einsum("bij,bi->bj", own, each[:, :p]) for each in (on_x, on_f))
     for group in charts.groups:
         N, T, X, v = motion.N[:, group], turned[:, group], motion.X[:, group], motion.v[:, group]
-        first, second = inverse_jacobian_slopes(d[:, group])
-        of_rate = np.einsum("baij,ba->bij", first, on_rate[:, group])
+        first = rate_slope(d[:, None, group], np.eye(N.shape[1]))  # of the columns i of J(d): (b, i, a, j)
+        of_rate = np.einsum("biaj,ba->bij", first, on_rate[:, group])
         along_d = np.einsum("bij,bi->bj", of_rate, v)  # the gradient by d of the rate of y
         of_q[:, group] += np.einsum("bij,bi->bj", inverse_jacobian(d[:, group]), along_d)
-        H[:, :J, :J] += np.einsum("baijk,ba,bi,bjx,bkz->bxz", second, on_rate[:, group], v, T, T, optimize=True)
+        H[:, :J, :J] += T.swapaxes(1, 2) @ rate_curvature(d[:, group], v, on_rate[:, group]) @ T
         crossed = np.einsum("bij,bix,bjz->bxz", of_rate, X, T, optimize=True)
         H[:, :, :J] += crossed
         H[:, :J] += crossed.swapaxes(1, 2)
-        of_turn = np.einsum("baij,ba->bij", first, on_d[:, group] + along_d)
+        of_turn = np.einsum("biaj,ba->bij", first, on_d[:, group] + along_d)
         H[:, :J, :J] += np.einsum("bij,bix,bjz->bxz", of_turn, N, T, optimize=True)
     return (of_q, of_v, of_a), H
 

@@ -29,7 +29,7 @@ from liedyn.linear.sensitivity.variations import Motion
 from liedyn.mechanics.constraints.independent import Independent, tangent_names
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.mechanics.tree.crba import crba
-from liedyn.tasks.optimal_motion.charts import inverse_jacobian_slopes
+from liedyn.tasks.optimal_motion.charts import rate_slope
 from liedyn.tasks.optimal_motion.dynamics import bent_rates
 from liedyn.tasks.optimal_motion.limits import Linear, Power, Virtual
 
@@ -73,8 +73,8 @@ def second_motion(charts, k, motion, reads):
     if charts.groups:
         turned = charts.turned(d, two.N)
         for group in charts.groups:
-            slope = inverse_jacobian_slopes(d[:, group])[0]
-            bent = np.einsum("baij,bic,bjx->bcax", slope, two.N[:, group, :p], turned[:, group])
+            slope = rate_slope(d[:, None, group], two.N[:, group, :p].swapaxes(1, 2))  # of columns c: (b, c, a, j)
+            bent = slope @ turned[:, None, group]
             rates[:, :, -p:] += np.einsum("bya,bcax->bcyx", charts.R_y[k][:, :, group], bent)
     N[:, :p] = -models.Z_h_inverse[:, None] @ rates
     if robot.row_names:

@@ -15,8 +15,8 @@ from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.energy import total_mass
 from liedyn.model.packed import (
-    DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV,
-    OFF, SLIDING, PackedModel, constraints_of, links_of,
+    DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV, OFF, SLIDING,
+    PackedModel, constraints_of,
 )
 from liedyn.tasks.planning.contact_limits import Cones
 from liedyn.tasks.planning.phases import Phases
@@ -92,8 +92,8 @@ def picked(robot, q, preferred):
     """
     G = constraint_jacobian(robot, q)
     together = np.zeros(robot.nv, bool)
-    for link in links_of(robot.packed)[0]:
-        together[link[LINK_IV]:link[LINK_IV] + link[LINK_NV]] = link[LINK_NV] > 1
+    for group in robot.groups:
+        together[group] = True
     may = np.flatnonzero(~together)
     dependent = []
     for rows, among in ((G, may), (np.where(holonomic(robot)[:, None], G, 0.0), None)):
@@ -117,7 +117,7 @@ def pack_phases(robots, counts, q, preferred, limits):
     numbers, places, speeds, entries = (np.zeros((P, size), np.int64) for size in (3, n, n, 2 * n))
     groups, choosable = np.zeros((P, n, 2), np.int64), np.zeros((P, 2, padded.py_func(n)))
     for i, (y, w) in enumerate(picks):
-        wholes = [(link[LINK_IV], link[LINK_NV]) for link in links_of(packed)[0] if link[LINK_NV] > 1]
+        wholes = [(group.start, group.stop - group.start) for group in robots[0].groups]
         numbers[i] = len(y), len(w), len(wholes)
         places[i, :len(y)], speeds[i, :len(w)] = y, w
         entries[i, :len(y) + len(w)] = np.concatenate([y, n + w])

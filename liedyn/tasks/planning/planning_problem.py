@@ -7,7 +7,6 @@ from liedyn.machine.arguments import floats
 from liedyn.machine.errors import InputError, shown, suggestion
 from liedyn.mechanics.tree.places import places_of
 from liedyn.model.calls.boundary import as_floats, require_usable, states
-from liedyn.model.packed import LINK_IV, LINK_NV, links_of
 from liedyn.tasks.cost_weights import weight
 from liedyn.tasks.planning.objective import COORDINATE, PLACE, SPEED, TARGET, Objective, TargetRows
 from liedyn.tasks.reaching.packing import pack
@@ -115,8 +114,7 @@ def objective_of(robot, y, whole, cost, limits, steps):
     u = _reference(robot, "u", np.zeros(nu) if cost.u is None else cost.u, nu, steps)
     running = _target_rows(robot, "targets", cost.targets, steps, functions)
     final = _target_rows(robot, "terminal_targets", cost.terminal_targets, steps, functions)
-    links = links_of(robot.packed)[0]
-    balls = np.array([(link[LINK_IV], link[LINK_NV]) for link in links if link[LINK_NV] > 1], np.int64).reshape(-1, 2)
+    balls = np.array([(each.start, each.stop - each.start) for each in robot.groups], np.int64).reshape(-1, 2)
     low, high = _input_limits(robot, limits.inputs)
     bounds, bounded, names = _limits(robot, limits, steps, functions)
     return Objective(

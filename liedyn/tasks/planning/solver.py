@@ -14,7 +14,7 @@ from liedyn.mechanics.constraints.loops import closure_error
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
-from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
+from liedyn.model.packed import PackedModel
 from liedyn.tasks.planning.backward_pass import backward_room
 from liedyn.tasks.planning.ddp_search import (
     FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
@@ -91,13 +91,13 @@ def coordinates_for(robot, q, independent):
 def groups_of(robot, places):
     """(first, count) among the places of each ball or free joint."""
     groups = []
-    for link in links_of(robot.packed)[0]:
-        first, count = int(link[LINK_IV]), int(link[LINK_NV])
+    for group in robot.groups:
+        first, count = group.start, group.stop - group.start
         at = np.flatnonzero((places >= first) & (places < first + count))
-        if count > 1 and 0 < len(at) < count:
+        if 0 < len(at) < count:
             raise InputError(f"only part of the ball or free joint of {robot.velocity_names[first]} is independent: "
                              "its coordinates can be integrated together only")
-        if count > 1 and len(at):
+        if len(at):
             groups.append((at[0], count))
     return np.array(groups, np.int64).reshape(-1, 2)
 

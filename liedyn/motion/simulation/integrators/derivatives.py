@@ -22,13 +22,11 @@ G^# is taken at the projected state, and the residual of a loop is taken to vary
 constraints. Off them the error is of the size of the residual, small for the solver's Newton method, whose right side
 is exact.
 """
-import math
 from collections import namedtuple
 
 import numpy as np
-from scipy.special import zeta
 
-from liedyn.lie.algebra import ad, add6, scale6
+from liedyn.lie.slopes import inverse_slope
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.machine.linalg.vectors import inner
 from liedyn.machine.simd.lanes import SCALAR
@@ -118,47 +116,27 @@ def eliminate(A, b, n):
     return True
 
 
-BERNOULLI = np.array([2.0 * (-1) ** (k + 1) * zeta(2.0 * k) / (2.0 * math.pi) ** (2 * k) for k in range(1, 31)])
-"""B_2k / (2k)!: the terms fall by (|u| / 2 pi)^2, so that 30 of them reach rounding for turns up to half a circle."""
-
-
 @inline
 def twist_of(free, x, j):
     """The part of a ball or free joint in a vector, as a twist; a ball joint moves no point."""
     return get3(SCALAR, x, j), get3(SCALAR, x, j + 3) if free else (0.0, 0.0, 0.0)
 
 
-@inline
-def unit(c, k):
-    return 1.0 if c == k else 0.0
-
-
 @kernel_in_place
 def local_rate_derivatives(model, u, v, D):
-    """D = d(J_r^-1(u) v)/du (n, n), joint by joint: J_r^-1 = 1 + ad_u / 2 + sum of B_2k / (2k)! ad_u^2k."""
+    """D = d(J_r^-1(u) v)/du (n, n), joint by joint."""
     D[:, :] = 0.0
     for i in range(link_count(model)):
         j = first_dof(model, i)
         if dof_count(model, i) == 1:
             continue
         free = kind(model, i) == FREE
-        U = twist_of(free, u, j)
-        for c in range(6 if free else 3):
-            along = ((unit(c, 0), unit(c, 1), unit(c, 2)), (unit(c, 3), unit(c, 4), unit(c, 5)))
-            power = twist_of(free, v, j)  # ad_u^k v, and its variation
-            varied = ad(along, power)
-            total = scale6(0.5, varied)
-            power = ad(U, power)
-            for k in range(BERNOULLI.size):
-                varied = add6(ad(along, power), ad(U, varied))
-                power = ad(U, power)
-                total = add6(total, scale6(BERNOULLI[k], varied))
-                varied = add6(ad(along, power), ad(U, varied))
-                power = ad(U, power)
-            for r in range(3):
-                D[j + r, j + c] = total[0][r]
+        A, Q = inverse_slope(twist_of(free, u, j), twist_of(free, v, j))
+        for r in range(3):
+            for c in range(3):
+                D[j + r, j + c] = A[3 * r + c]
                 if free:
-                    D[j + 3 + r, j + c] = total[1][r]
+                    D[j + 3 + r, j + c], D[j + 3 + r, j + 3 + c] = Q[3 * r + c], A[3 * r + c]
 
 
 def jacobian_by_exponent(model, u):
