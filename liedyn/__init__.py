@@ -41,7 +41,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "bridges.large": "LargeResult map_parameters map_states open_results",
     "bridges.specialization": "specialize",
     "control.constrained": "HybridController PIDC controllability inverse_dynamics",
-    "control.estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
+    "control.estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter MovingHorizonEstimator OutputFeedback "
+        "dkalman kalman moving_horizon",
     "control.regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",
     "control.systems": "SystemFeedback from_control to_control",
     "files.pinocchio_reader": "from_pinocchio",

@@ -173,6 +173,13 @@ def extended(robots):
     return made.measure(HOME, REST)
 
 
+def windowed(robots):
+    made = ld.moving_horizon(robots["loop"], HOME, REST, 0.01, 1.0, 1.0, 1e-3, ["q1", "q2"], horizon=2)
+    made.predict([0.0] * len(robots["loop"].actuator_names))
+    made.update(HOME[:2])
+    return made.q
+
+
 def by_control(robots):
     control = __import__("control")
     feedback = ld.from_control(control.tf([1.0], [1.0, 1.0]), robots["loop"], ["q1"], HOME[:1], actuators=["q1"],
@@ -321,7 +328,8 @@ CALLS = {
     "actuator_matrix": loop("actuator_matrix", HOME),
     "element_forces": lambda robots: ld.element_forces(robots["sprung"], HOME, SWING),
     "element_states": lambda robots: ld.element_states(robots["sprung"], HOME, SWING),
-    "ExtendedKalmanFilter": extended, "OutputFeedback": output_feedback, "dkalman": filtered("dkalman", 0.01),
+    "ExtendedKalmanFilter": extended, "moving_horizon": windowed, "OutputFeedback": output_feedback,
+    "dkalman": filtered("dkalman", 0.01),
     "kalman": filtered("kalman"), "check_feedback": loop("check_feedback", (constant, no_slopes), HOME, SWING),
     "differentiate_run": run_derivatives,
     "forward_dynamics_derivatives":

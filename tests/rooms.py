@@ -9,7 +9,7 @@ PACKAGE = Path(liedyn.__file__).parent
 ROOMS = ("machine", "lie", "model", "files", "mechanics", "linear", "motion", "tasks", "control", "bridges", "look")
 """From the bottom up: a room imports what is below it."""
 BESIDE = {"jax": "bridges", "torch": "bridges", "casadi": "bridges", "kernels": "bridges", "": "face",
-          "__main__": "face"}
+          "__main__": "face", "errors": "face"}
 """Modules that are not in the folder of their room, by the name that users import; the face is no room."""
 
 

@@ -242,13 +242,8 @@ class ExtendedKalmanFilter(Sensors):
         >>> ekf.t
         0.01
         """
-        u, d, x, h = self._held(u), self._deviation, len(self.P), self.h / self.steps
-        A, B = np.eye(x), np.zeros((x, len(u)))
-        for k in range(self.steps):
-            now = discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w,
-                             rank_tolerance=self._tolerance)
-            A, B = now.A @ A, now.A @ B + now.B
-            d = self._moved(d, now.q_next, now.v_next, self.t + (k + 1) * h)
+        u = self._held(u)
+        d, A, B = self.carried(self._deviation, u, self.t)
         P = A @ self.P @ A.T + (B @ self._Q @ B.T if self._by_inputs else self._Q)
         self._deviation, self.P, self._u = d, 0.5 * (P + P.T), u
         self._count += 1
@@ -287,20 +282,35 @@ class ExtendedKalmanFilter(Sensors):
         C, R = model.C[seen], self.R[np.ix_(seen, seen)]
         self.e, self.S = e[seen], C @ self.P @ C.T + R
         K = np.linalg.solve(self.S, C @ self.P).T
-        dx, p = K @ self.e, len(d.y.names)
+        dx = K @ self.e
         try:
-            q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
+            self._deviation = self.displaced(d, dx, self.t)
         except ClosureError as error:
             error.args = (f"the update moves the estimate by {np.abs(dx).max():.3g}, to where the loops do not close",)
             raise
-        self._deviation = self._moved(d, q, v, self.t)
         left = np.eye(len(dx)) - K @ C
         P = left @ self.P @ left.T + K @ R @ K.T
-        J = _turned(d, self._deviation)
+        J = turned(d, self._deviation)
         P = J @ P @ J.T
         self.P = 0.5 * (P + P.T)
         if self._chooses and model.condition > POOR:
             self._choose_again(u)
+
+    def carried(self, d, u, t):
+        """The `Deviation` about the state one prediction after that of `d`, and the derivatives A and B of that."""
+        h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
+        for k in range(self.steps):
+            now = discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w,
+                             rank_tolerance=self._tolerance)
+            A, B = now.A @ A, now.A @ B + now.B
+            d = self._moved(d, now.q_next, now.v_next, t + (k + 1) * h)
+        return d, A, B
+
+    def displaced(self, d, dx, t):
+        """The `Deviation` about the state that is dx away from that of `d`; ClosureError where there is none."""
+        p = len(d.y.names)
+        q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
+        return self._moved(d, q, v, t)
 
     def _held(self, u):
         return self._u if u is None else vector("u", u, len(self._u))
@@ -327,8 +337,8 @@ def _at(robot, t):
     return robot.at(t) if robot.functions else robot
 
 
-def _turned(before, after):
-    """J (x, x): errors seen from the state before the update, seen from the one after."""
+def turned(before, after):
+    """J (x, x): errors seen from the state before an update, seen from the one after."""
     J, p = np.eye(len(before.y.names) + len(before.w.names)), len(before.y.names)
     tree = np.flatnonzero(before.y.virtual < 0)
     rows = before.y.rows[tree]

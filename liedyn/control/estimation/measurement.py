@@ -6,7 +6,7 @@ ball or free joint likewise. Differences of such readings are taken on the group
 """
 import numpy as np
 
-from liedyn.lie import rotation_from_quaternion, so3_exp, so3_log
+from liedyn.lie import rotation_from_quaternion, so3_exp, so3_hat, so3_log, so3_right_jacobian_inverse
 from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY
 from liedyn.linear.outputs import output_plan
 from liedyn.machine.arguments import floats, names
@@ -143,6 +143,17 @@ class Measurement:
                 left[turn] = so3_log(R.T @ so3_exp(y[turn]))
                 left[seen] = left[seen] @ R
         return left
+
+    def difference_slope(self, e):
+        """D (ny, ny): where what is expected moves by dy, as C has it, a difference e changes by -D dy."""
+        D = np.eye(len(e))
+        for group in self._groups:
+            if not np.isnan(e[group]).any():
+                turn, seen = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
+                D[turn, turn] = so3_right_jacobian_inverse(-e[turn])
+                if seen.stop > seen.start:
+                    D[seen, turn] = -so3_hat(e[seen])
+        return D
 
     def disturbed(self, y, noise):
         """The reading that is `noise` away from y: `difference` the other way round."""

@@ -1,0 +1,155 @@
+"""Moving-horizon estimation: the states that explain the readings of a window best, on the manifold of a mechanism.
+
+The unknowns z are independent and of unit variance: a displacement of the state with which the window begins, and a
+disturbance of each of its steps; L L^T = P and L_Q L_Q^T = Q (Rao, Rawlings and Mayne 2003, eq. 9):
+
+    x_0 = L xi      x_k+1 = step(x_k, u_k + L_Q eta_k)      min |xi|^2 + sum |eta_k|^2 + sum |R^-1/2 (y_k - h(x_k))|^2
+
+What is before the window is summed up by an extended Kalman filter, whose estimate and covariance P it begins with. The
+least squares are SciPy's; derivatives are those of the steps themselves, carried along: S_k+1 = A S_k + B dw_k.
+"""
+from functools import lru_cache
+from types import SimpleNamespace
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from liedyn.control.estimation.extended import ExtendedKalmanFilter, turned
+from liedyn.control.estimation.observers import Sensors, vector
+from liedyn.linear.linearize import linearize
+from liedyn.machine.arguments import one_of, whole
+from liedyn.machine.errors import InputError
+
+LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+
+
+class MovingHorizonEstimator(Sensors):
+    """States of a mechanism from the readings of a window; made by :func:`moving_horizon`.
+
+    Attributes
+    ----------
+    q, v, t, outputs
+        As of `ExtendedKalmanFilter`.
+    disturbances : ndarray, shape (k, nu)
+        Of the steps of the window, as far as the readings show them [N m, N].
+    """
+
+    def __init__(self, begin, horizon, loss):
+        self._begin, self.robot, self.h, self.outputs = begin, begin.robot, begin.h, begin.outputs
+        self.horizon, self.loss, self._measurement = horizon, loss, begin._measurement
+        self.reset()
+
+    q, v, t = (property(lambda self: self._now.q.copy()), property(lambda self: self._now.v.copy()),
+               property(lambda self: self._begin.t + (len(self._window) - 1) * self.h))
+
+    def reset(self):
+        """Begin again, from the estimate at the start."""
+        self._begin.reset()
+        self._now = self._begin._deviation
+        self._window = [SimpleNamespace(before=self._begin._u, y=None, u=None)]
+        self.disturbances, self._z = np.zeros((0, len(self._begin._Q))), np.zeros(len(self._begin.P))
+
+    def measure(self, q=None, v=None, u=None):
+        """What sensors without noise read at a state, by default the estimate; as `ExtendedKalmanFilter.measure`."""
+        q, v = (self.q if q is None else q), (self.v if v is None else v)
+        return self._begin.measure(q, v, self._window[-1].before if u is None else u)
+
+    def predict(self, u):
+        """Go on by a step, with inputs u, shape (nu,), that are held; as `ExtendedKalmanFilter.predict`."""
+        u = vector("u", u, len(self._begin._u))
+        self._now, _, _ = self._begin.carried(self._now, u, self.t)
+        self._window[-1].u = u
+        self._window.append(SimpleNamespace(before=u, y=None, u=None))
+        self._z = np.append(self._z, np.zeros(len(self._begin._Q)))
+        if len(self._window) > self.horizon + 1:
+            first = self._window.pop(0)
+            if first.y is not None:
+                self._begin.update(first.y, first.before)
+            self._begin.predict(first.u)
+            x = len(self._begin.P)
+            self._z = np.append(np.zeros(x), self._z[x + len(self._begin._Q):])
+
+    def update(self, y, u=None):
+        """Take in a reading y, shape (ny,), NaN where nothing was measured; as `ExtendedKalmanFilter.update`."""
+        last = self._window[-1]
+        last.y = self._measurement.reading(y)
+        last.before = last.before if u is None else vector("u", u, len(last.before))
+        along = lru_cache(1)(lambda z: self._along(np.frombuffer(z)))  # residuals, and then their derivative
+        self._z = least_squares(lambda z: along(z.tobytes())[0], self._z, lambda z: along(z.tobytes())[1],
+                                loss=self.loss).x
+        _, _, self._now, self.disturbances = along(self._z.tobytes())
+
+    def _along(self, z):
+        """Residuals, their derivative by z, the last state, disturbances of the inputs."""
+        begin, x = self._begin, len(self._begin.P)
+        L, LQ, residuals, rows, disturbances = _root(begin.P), _root(begin._Q), [z], [np.eye(len(z))], []
+        d = begin.displaced(begin._deviation, L @ z[:x], begin.t)
+        S = np.hstack([turned(begin._deviation, d) @ L, np.zeros((x, len(z) - x))])
+        for k, sample in enumerate(self._window):
+            if sample.y is not None:
+                model = linearize(d.robot, d.q, d.v, u=sample.before, independent=d.y, speeds=d.w,
+                                  outputs=self._measurement.names, rank_tolerance=begin._tolerance)
+                e = self._measurement.difference(sample.y, self._measurement(d.robot, d.q, d.v, sample.before))
+                seen, slope = ~np.isnan(e), self._measurement.difference_slope(e)
+                root = np.linalg.inv(np.linalg.cholesky(begin.R[np.ix_(seen, seen)]))
+                residuals.append(root @ e[seen])
+                rows.append(-root @ (slope @ model.C @ S)[seen])
+            if sample.u is not None:
+                here = slice(x + k * len(LQ), x + (k + 1) * len(LQ))
+                disturbances.append(LQ @ z[here])
+                d, A, B = begin.carried(d, sample.u + disturbances[-1], begin.t + k * begin.h)
+                S = A @ S
+                S[:, here] += B @ LQ
+        return np.concatenate(residuals), np.vstack(rows), d, np.array(disturbances).reshape(-1, len(LQ))
+
+
+def moving_horizon(robot, q, v, h, P, Q, R, outputs=None, horizon=20, loss="linear", **options):
+    """An estimator of states from the readings of a moving window, constraints, balls and free joints included.
+
+    Parameters
+    ----------
+    robot, q, v, h, P, Q, R, outputs
+        As for `ExtendedKalmanFilter`, and so are attributes and methods of what is returned.
+    horizon : int
+        Steps of the window; what is before it is summed up by an extended Kalman filter.
+    loss : {"linear", "soft_l1", "huber", "cauchy", "arctan"}
+        How residuals count that are larger than their standard deviation, as for `scipy.optimize.least_squares`: all
+        but "linear" take outliers for what they are.
+    **options
+        Others of `ExtendedKalmanFilter`: `independent`, `speeds`, `steps`, `t`, `rank_tolerance`. Disturbances are
+        forces of the actuators.
+
+    Returns
+    -------
+    MovingHorizonEstimator
+
+    Raises
+    ------
+    InputError, ClosureError
+        As for `ExtendedKalmanFilter`.
+
+    Notes
+    -----
+    An update takes the steps and linear models of the window a few times: 15 steps of a five-bar about 0.1 s. Where all
+    is linear the estimates are those of the filter.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, P=1e-4, Q=1e-2, R=1e-6, outputs=["q1", "q4"])
+    >>> estimator.predict([0.0] * 4)
+    >>> estimator.update(estimator.measure() + [1e-3, 0.0])
+    >>> bool(abs(ld.closure_error(arm, estimator.q)).max() < 1e-12)
+    True
+    """
+    if "noise" in options:
+        raise InputError("moving_horizon knows disturbances of the inputs only: leave out noise")
+    begin = ExtendedKalmanFilter(robot, q, v, h, P, Q, R, outputs, **options)
+    return MovingHorizonEstimator(begin, whole("horizon", horizon, 1), one_of("loss", loss, LOSSES))
+
+
+def _root(P):
+    """L with L L^T = P, which may be semidefinite."""
+    values, vectors = np.linalg.eigh(P)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
