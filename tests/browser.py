@@ -11,10 +11,15 @@ import urllib.request
 
 import numpy as np
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ("--headless --no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader --disable-quic "
          "--no-first-run --disable-background-networking --disable-component-update --disable-sync "
          "--remote-debugging-port=0 --hide-scrollbars").split()
+
+
+def chromium():
+    """Where it is; None if there is none (yet: `.ci/run` has it installed while other tests run)."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
 
 
 class Browser:
@@ -23,7 +28,8 @@ class Browser:
     def __init__(self, width=1000, height=700):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.process = subprocess.Popen(
-            [CHROMIUM, *FLAGS, f"--window-size={width},{height}", f"--user-data-dir={self.folder.name}", "about:blank"],
+            [chromium(), *FLAGS, f"--window-size={width},{height}", f"--user-data-dir={self.folder.name}",
+             "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.numbers, self.requests, self.errors = itertools.count(1), [], []
         try:
