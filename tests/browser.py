@@ -21,7 +21,6 @@ def chromium():
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-
 class Browser:
     """One page; a context manager."""
 

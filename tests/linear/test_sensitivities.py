@@ -330,7 +330,7 @@ def test_users_laws_and_rows():
 
 
 def test_users_rows():
-    from tests.test_custom_constraints import LENGTH, bias, cart, derivatives, force_derivative, jacobian, residual
+    from test_custom_constraints import LENGTH, bias, cart, derivatives, force_derivative, jacobian, residual
 
     b = cart()
     b.change("joint", "x", damping=0.3)

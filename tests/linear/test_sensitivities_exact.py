@@ -8,7 +8,7 @@ from comparison import off
 import liedyn as ld
 from liedyn.mechanics.constraints.constraint_wrenches import loop_wrench_matrix
 from tests.exact_robots import exact_sensitivity
-from tests.test_sensitivities import moving_state, springy_five_bar
+from test_sensitivities import moving_state, springy_five_bar
 
 INDEPENDENT = {"sprung_chain": ("swing", "slide")}
 

@@ -107,11 +107,9 @@ def _displacements(robot, body, placement):
     """Of a frame at `placement` in a body, by the six names of `TWISTS`: a twist at the frame of the body's link."""
     X, p = _carrier(robot, body)[1], placement[:3, 3]
     R, o = X[:3, :3], X[:3, 3]
+    moments, zero = R @ skew(p) + skew(o) @ R, np.zeros(3)  # R (p x e) + o x R e
     for k, name in enumerate(TWISTS):
-        e = np.eye(3)[k % 3]
-        w, v = (np.zeros(3), e) if k < 3 else (e, np.cross(p, e))
-        w, v = R @ w, R @ v
-        yield name, np.concatenate([w, v + np.cross(o, w)])
+        yield name, np.concatenate([zero, R[:, k]] if k < 3 else [R[:, k - 3], moments[:, k - 3]])
 
 
 # ---- bodies
