@@ -1,7 +1,7 @@
 """Lie groups of rigid motion: functions of (4, 4) poses, (6,) twists and (3, 3) rotations.
 
 A twist is (omega, v) and a wrench (moment, force), angular part first; a pose takes a body's coordinates to those of
-the frame in which it is given. From Python, every function takes leading batch axes and checks what it is given. Inside
+the frame in which it is given. From Python, every function takes leading batch axes and checks its arguments. Inside
 your own ``@njit`` functions the same names take single arrays, cost tens of nanoseconds and check shapes only. (Numba's
 cache of your functions does not see a new version of liedyn: clear it after an upgrade.)
 

@@ -1,4 +1,4 @@
-"""SE(3) on tuples, the language of the kernels: vectors are 3-tuples, rotations row-major 9-tuples.
+"""SE(3) on tuples, as kernels use it: vectors are 3-tuples, rotations row-major 9-tuples.
 
 A twist V = (omega, v) and a wrench F = (moment, force) are pairs of vectors; a pose X = (R, p) takes a child's
 coordinates to its parent's. A rigid-body inertia is I = (m, h, J): mass, first moment m c, and the upper triangle
@@ -42,7 +42,7 @@ def cross(a, b):
 
 @inline_algebra
 def add_cross(c, a, b):
-    """c + a x b, in fused multiplications and additions."""
+    """c + a x b, with fused multiply-adds."""
     return (c[0] + a[1] * b[2] - a[2] * b[1], c[1] + a[2] * b[0] - a[0] * b[2], c[2] + a[0] * b[1] - a[1] * b[0])
 
 
@@ -81,7 +81,8 @@ def about_z(R, s, c):
 
 @inline_algebra
 def quaternion_rotation(x, y, z, w):
-    """The rotation of the quaternion (x, y, z, w); its norm divides out, so rounding in it never scales the body."""
+    """The rotation matrix of the quaternion (x, y, z, w), normalised, so that rounding in it does not scale the
+    body."""
     k = 2.0 / (x * x + y * y + z * z + w * w)
     xs, ys, zs = k * x, k * y, k * z
     return (1.0 - (y * ys + z * zs), x * ys - w * zs, x * zs + w * ys,
@@ -132,13 +133,13 @@ def scale6(c, A):
 
 @inline_algebra
 def dot6(F, V):
-    """The power of wrench F on twist V."""
+    """The power F . V of wrench F on twist V."""
     return dot(F[0], V[0]) + dot(F[1], V[1])
 
 
 @inline_algebra
 def add_power(x, F, V):
-    """x + F . V, in fused multiplications and additions."""
+    """x + F . V, with fused multiply-adds."""
     (a, b), (w, v) = F, V
     return x + a[0] * w[0] + a[1] * w[1] + a[2] * w[2] + b[0] * v[0] + b[1] * v[1] + b[2] * v[2]
 
@@ -177,7 +178,7 @@ def Ad_dual_inverse(X, F):
 
 @inline_algebra
 def ad(V, W):
-    """ad_V W, the Lie bracket: the rate of W carried along by V."""
+    """ad_V W, the Lie bracket: the rate of a twist W that is fixed in a frame moving with V."""
     return (cross(V[0], W[0]), add_cross(cross(V[0], W[1]), V[1], W[0]))
 
 
@@ -189,7 +190,8 @@ def add_ad(U, V, W):
 
 @inline_algebra
 def minus_ad_dual(V, F):
-    """-ad*_V F = -ad_V^T F (Featherstone's V x* F): the rate of a wrench or momentum F carried along by the twist V."""
+    """-ad*_V F = -ad_V^T F (Featherstone's V x* F): the rate of a wrench or momentum F fixed in a frame moving with
+    V."""
     return (add_cross(cross(V[0], F[0]), V[1], F[1]), cross(V[0], F[1]))
 
 
@@ -220,11 +222,11 @@ def minus_square(a, b):
 
 @inline_algebra
 def inertia_in_parent(X, I):
-    """Ad*_{X^-1} I Ad_{X^-1}: a body's inertia in the frame that sees it at pose X (parallel axes, first moments)."""
+    """Ad*_{X^-1} I Ad_{X^-1}: the inertia of a body at pose X, in the parent's frame."""
     R, p = X
     m, h, J = I
     h, Jr = rotate(R, h), rotate_symmetric(R, J)
-    # J' = R J R^T - [p][Rh] - [Rh][p] - m [p][p], with [p][p] etc. written out by minus_square
+    # J' = R J R^T - [p][Rh] - [Rh][p] - m [p][p]; products such as [p][p] are expanded by minus_square
     shift = minus_square(p, add(add(h, h), scale(m, p)))
     return (m, add(h, scale(m, p)), add_symmetric(Jr, shift))
 

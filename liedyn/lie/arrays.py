@@ -1,7 +1,8 @@
-"""Between arrays and the tuples of the kernels: the public functions of `liedyn.lie` are made here.
+"""Conversion between arrays and the tuples of the kernels; `lie_function` makes the public functions of `liedyn.lie`.
 
-`lie_function` turns one function of NumPy arrays into three: Python callers get checked input and batches (leading axes
-broadcast and one compiled loop runs over the rows); users' own ``@njit`` code gets the function itself, inlined.
+It makes two callables of one function of NumPy arrays: for Python callers, with checked arguments and batches (leading
+axes are broadcast and one compiled loop runs over the rows); for users' own ``@njit`` code, the function itself,
+inlined.
 """
 import functools
 import inspect
@@ -22,13 +23,13 @@ from liedyn.machine.errors import InputError
 from liedyn.machine.simd.registers import LARGEST
 
 TOLERANCE = 1e-6
-"""How far R^T R and the last row of a pose may be from what they must be; further off is a mistake, not rounding."""
+"""Largest accepted error of R^T R and of the last row of a pose: a larger one is a mistake, not rounding."""
 
 _FINITE, _NOT_ZERO, _SYMMETRIC, _SKEW, _TWIST_MATRIX, _ROTATION, _POSE = range(7)
 
 
 class Argument(NamedTuple):
-    """What an argument must be: its name in messages, its shape, and the check on its numbers."""
+    """Requirements on an argument: its name in messages, its shape, and the check of its numbers."""
 
     what: str
     shape: tuple
@@ -52,7 +53,7 @@ TWIST_MATRIX = Argument("an element of se(3)", (4, 4), _TWIST_MATRIX)
 
 @inline
 def _is_rotation(x, n):
-    """Is the upper left 3x3 block of the n x n matrix in `x` a rotation?"""
+    """True if the upper left 3x3 block of the n x n matrix in `x` is a rotation."""
     worst = 0.0
     for i in range(3):
         for j in range(i, 3):
@@ -66,7 +67,7 @@ def _is_rotation(x, n):
 
 @inline
 def _is_symmetric(x, n, sign):
-    """Is the upper left 3x3 block of the n x n matrix in `x` symmetric (sign 1) or skew-symmetric (sign -1)?"""
+    """True if the upper left 3x3 block of the n x n matrix in `x` is symmetric (sign 1) or skew-symmetric (sign -1)."""
     size, worst = 0.0, 0.0
     for i in range(3):
         for j in range(3):
@@ -77,7 +78,7 @@ def _is_symmetric(x, n, sign):
 
 @kernel
 def _first_bad(check, rows):
-    """Number of the first row that is not what it must be, -1 if all are."""
+    """Index of the first row that fails the check, -1 if all pass."""
     for k in range(rows.shape[0]):
         x = rows[k]
         good = True
@@ -112,7 +113,7 @@ def _as_rows(name, argument, x, lead):
     if x.shape != lead + argument.shape:
         x = np.broadcast_to(x, lead + argument.shape)
     x = x.reshape((-1,) + argument.shape)
-    if not x.flags.carray:  # Numba would compile once more for any other layout
+    if not x.flags.carray:  # Numba would compile again for any other layout
         x = x.copy()
     bad = _first_bad(argument.check, x.reshape(-1, math.prod(argument.shape)))
     if bad >= 0:
@@ -143,7 +144,7 @@ def _three_arguments(x, y, z, out):
 def _loop(function, count):
     """The kernel that runs `function` over rows.
 
-    The function becomes a global of the loop, not a closure: Numba never finds code with a closure in its cache again.
+    The function becomes a global of the loop, not a closure, since Numba's cache cannot find code with a closure.
     """
     loop = (_one_argument, _two_arguments, _three_arguments)[count - 1]
     names = {"one": inline_array(function), "__name__": function.__module__, "__builtins__": __builtins__}
@@ -158,7 +159,7 @@ def lie_function(*arguments, returns):
     Parameters
     ----------
     *arguments : Argument
-        What each argument must be.
+        Name, shape and check of each argument.
     returns : tuple of int
         Shape of the result.
     """

@@ -31,7 +31,7 @@ def add_articulated(I, K):
 
 @inline_algebra
 def without_direction(I, U, d):
-    """I - d U U^T: what is left of I once the joint gives way along one screw."""
+    """I - d U U^T: the inertia of a body behind a joint that moves freely along one screw."""
     A, B, C = I
     u, w = U
     x, y, z = d * u[0], d * u[1], d * u[2]
@@ -44,7 +44,7 @@ def without_direction(I, U, d):
 
 @inline_algebra
 def articulated_in_parent(X, I):
-    """Ad*_{X^-1} I Ad_{X^-1}: turn by R, then shift by p."""
+    """Ad*_{X^-1} I Ad_{X^-1}: the inertia in the parent's frame; rotated by R, then shifted by p."""
     R, p = X
     B = rotate_rotation(rotate_rotation(R, I[1]), (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]))
     return articulated_shifted(p, (rotate_symmetric(R, I[0]), B, rotate_symmetric(R, I[2])))
@@ -52,13 +52,14 @@ def articulated_in_parent(X, I):
 
 @inline_algebra
 def articulated_shifted(p, I):
-    """The inertia about a point from which its own lies at p: B' = B + [p] C and A' = A + [p] B^T - B' [p]."""
+    """The inertia about another point, from which the old one has position p: B' = B + [p] C, A' = A + [p] B^T - B'
+    [p]."""
     A, B, C = I
     # columns of B' = B + [p] C; then column k of [p] B^T is p x (row k of B), and row k of -B' [p] is p x (row k of B')
     c0 = add_cross((B[0], B[3], B[6]), p, (C[0], C[1], C[2]))
     c1 = add_cross((B[1], B[4], B[7]), p, (C[1], C[3], C[4]))
     c2 = add_cross((B[2], B[5], B[8]), p, (C[2], C[4], C[5]))
-    # both together leave A symmetric: its upper triangle, row by row
+    # the sum is symmetric: its upper triangle, row by row
     a0 = add_cross((A[0], A[1], A[2]), p, (c0[0], c1[0], c2[0]))
     a1 = add_cross((A[1], A[3], A[4]), p, (c0[1], c1[1], c2[1]))
     a2 = add_cross((A[2], A[4], A[5]), p, (c0[2], c1[2], c2[2]))

@@ -1,4 +1,4 @@
-"""Coriolis matrices of rigid bodies and of what they carry, in twelve numbers instead of 36.
+"""Coriolis matrices of rigid bodies and of subtrees, in twelve numbers instead of 36.
 
 With D = sum m rdot r^T over all particles and P the linear momentum, both at the world's origin, the Coriolis matrix is
 B (w, v) = (tr(D) w - D w, w x P): B = (D, P), and those of several bodies add up (after Singh, Russell and Wensing
@@ -26,7 +26,7 @@ def coriolis_moments(I, V):
 
 @inline_algebra
 def add_coriolis(F, B, w):
-    """F + B V, of which B takes the turn w of V only."""
+    """F + B V; only the angular part w of V matters."""
     (D, P), (n, f) = B, F
     t = D[0] + D[4] + D[8]
     return ((n[0] + t * w[0] - D[0] * w[0] - D[1] * w[1] - D[2] * w[2],
@@ -36,16 +36,17 @@ def add_coriolis(F, B, w):
 
 @inline_algebra
 def coriolis_transpose_times(B, V):
-    """The moment part of B^T V, all there is."""
+    """The moment part of B^T V; its force part is zero."""
     (D, P), (w, u) = B, V
     return add_cross(sub(scale(D[0] + D[4] + D[8], w), unrotate(D, w)), P, u)
 
 
 @inline_algebra
 def contribution(I, B, Sj, psi_turn, psi_ddot, S_rate):
-    """What j contributes, but for the term in F: to the rows of those that carry it by q and by v, to those beyond.
+    """Contributions of degree of freedom j, without the term in F: to the rows of those that carry j, by q and by v,
+    and to the rows of those that j carries.
 
-    psi_turn is the turn of Psi_dot_j.
+    psi_turn is the angular part of Psi_dot_j.
     """
     twice = add6(Sj, Sj)
     return (add_coriolis(inertia_times(I, psi_ddot), B, add(psi_turn, psi_turn)),

@@ -6,9 +6,9 @@ With theta = |w|, every map of SO(3) here has the form 1 + f [w] + g [w]^2, wher
     c = (theta - sin(theta)) / theta^3   d = (1 - (theta / 2) cot(theta / 2)) / theta^2
 
 The adjoint map of SE(3) is that of SO(3) over dual numbers: ad_V is [w] + e [v] with e^2 = 0. So the 6x6 Jacobians are
-pairs of blocks (A, Q), meaning [[A, 0], [Q, A]]: A is the Jacobian of SO(3) at w and Q its derivative along v, which
-takes the rates f' = (df/dtheta) / theta. All but the logarithm of a matrix works on floats and on SIMD lanes.
-"""
+pairs of blocks (A, Q), meaning [[A, 0], [Q, A]]: A is the Jacobian of SO(3) at w and Q its derivative along v, for
+which f' = (df/dtheta) / theta is needed. All functions work on floats and on SIMD lanes, except the logarithms of
+matrices. """
 import math
 
 from numba.extending import intrinsic
@@ -18,9 +18,10 @@ from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import atan2, lanewise, sqrt
 from liedyn.machine.simd.sines import sincos
 
-_TINY = 1e-300  # keeps 0/0 away; below every square that counts
+_TINY = 1e-300  # avoids 0/0; far below every square that matters
 
-# Power series in theta^2, highest power first. At theta = 1, where the closed forms take over, they lose nothing yet.
+# Power series in theta^2, highest power first; at theta = 1, where the closed forms take over, they have full
+# precision.
 _B = tuple((-1) ** k / math.factorial(2 * k + 2) for k in range(9, -1, -1))
 _C = tuple((-1) ** k / math.factorial(2 * k + 3) for k in range(9, -1, -1))
 _D = tuple(n / m for n, m in (  # |B_2k| / (2k)!, Bernoulli numbers
@@ -30,7 +31,7 @@ _D = tuple(n / m for n, m in (  # |B_2k| / (2k)!, Bernoulli numbers
 
 
 def _rate(series):
-    """The series of f' = (df/dtheta) / theta, twice the derivative in theta^2."""
+    """The series of f' = (df/dtheta) / theta, which is twice the derivative by theta^2."""
     return tuple(2 * (len(series) - 1 - k) * x for k, x in enumerate(series[:-1]))
 
 
@@ -86,7 +87,7 @@ def coefficient_d(theta2):
 
 @inline
 def rates_bc(theta2, a, b, c):
-    """b' and c'."""
+    """b' and c', with f' = (df/dtheta) / theta."""
     return (_near_zero(theta2, _sum(_B_RATE, theta2), (a - 2.0 * b) / (theta2 + _TINY)),
             _near_zero(theta2, _sum(_C_RATE, theta2), (b - 3.0 * c) / (theta2 + _TINY)))
 
@@ -100,7 +101,7 @@ def rate_d(theta2, d):
 
 @inline
 def second_rate_d(theta2, d, d_rate):
-    """The rate of d'; 2 theta^2 dd/dtheta^2 = theta^2 d^2 + 1/4 - 3 d, differentiated once more."""
+    """(dd'/dtheta) / theta, from 2 theta^2 dd/dtheta^2 = theta^2 d^2 + 1/4 - 3 d, differentiated once more."""
     closed = (2.0 * d * d + (2.0 * theta2 * d - 5.0) * d_rate) / (theta2 + _TINY)
     return _near_zero(theta2, _sum(_D_SECOND_RATE, theta2), closed)
 
@@ -117,7 +118,7 @@ def hat(w):
 
 @inline
 def vee(W):
-    """The w of [w]; a symmetric part is left out."""
+    """The w of [w]; a symmetric part is ignored."""
     return (0.5 * (W[7] - W[5]), 0.5 * (W[2] - W[6]), 0.5 * (W[3] - W[1]))
 
 
@@ -173,7 +174,7 @@ def quaternion_exp(w):
 @inline
 def quaternion_log(x, y, z, w):
     """The rotation vector of a quaternion of any length, |log| <= pi, continuous through the identity."""
-    # 2 atan(n / w) / n without a branch; the tiny terms keep 0/0 away and give w = 0 (half a turn) a sign
+    # 2 atan(n / w) / n without a branch; the tiny terms avoid 0/0 and decide the sign for w = 0 (half a turn)
     n = sqrt(x * x + y * y + z * z + _TINY)
     size = sqrt(w * w + _TINY)
     k = 2.0 * (w + 1e-150) / size * atan2(n, size) / n
@@ -182,7 +183,7 @@ def quaternion_log(x, y, z, w):
 
 @inline
 def quaternion_product(p, q):
-    """p q: the rotation q, then p."""
+    """p q: the rotation q, followed by p."""
     return (p[3] * q[0] + p[0] * q[3] + p[1] * q[2] - p[2] * q[1],
             p[3] * q[1] + p[1] * q[3] + p[2] * q[0] - p[0] * q[2],
             p[3] * q[2] + p[2] * q[3] + p[0] * q[1] - p[1] * q[0],

@@ -76,7 +76,7 @@ def vee(matrix):
 
 @lie_function(TWIST, returns=(4, 4))
 def exp(V):
-    """Pose that is reached by moving with the constant twist V for a unit of time.
+    """Pose reached by moving with the constant twist V for a unit of time.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def exp(V):
 
 @lie_function(POSE, returns=(6,))
 def log(T):
-    """Twist that reaches a pose in a unit of time by the shorter way, the inverse of `exp`.
+    """Twist that reaches a pose in a unit of time along the shorter way, the inverse of `exp`.
 
     Parameters
     ----------

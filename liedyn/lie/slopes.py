@@ -1,15 +1,14 @@
-"""How the inverse right Jacobians vary: first derivatives of J_r^-1(u) r by u, and second ones of its product with c.
+"""Derivatives of the inverse right Jacobians: first derivatives of J_r^-1(u) r by u, second derivatives of c .
+J_r^-1(u) r.
 
 On so(3), with y = w x r, z = w x y and the function d of `liedyn.lie.exponential`,
 
     J_r^-1(w) r = r + y / 2 + d z
-
     slope       -[r] / 2 + d' z w^T + d K            K = w r^T - 2 r w^T + (w . r) 1
     curvature   d (c r^T + r c^T - 2 (c . r) 1) + d' (w m^T + m w^T + (c . z) 1) + d'' (c . z) w w^T      m = K^T c
 
 where f' = (df/dtheta) / theta. On se(3) the same holds over dual numbers, w + e v with e^2 = 0: second parts are
-derivatives of the first ones along (v, s), s the linear part of r. So there is one series of Bernoulli's numbers, that
-of d.
+derivatives of the first ones along (v, s), s the linear part of r. So only the series of d is needed.
 """
 import numpy as np
 
@@ -19,7 +18,7 @@ from liedyn.lie.arrays import TWIST, VECTOR, lie_function, matrix3, matrix6, twi
 from liedyn.machine.compiled.jit import inline, inline_array
 
 THIRD_RATE = exponential._rate(exponential._D_SECOND_RATE)
-"""The series of d''' below one radian."""
+"""The series of d''', for theta below one radian."""
 ZERO3 = 0.0, 0.0, 0.0
 
 
@@ -27,7 +26,7 @@ ZERO3 = 0.0, 0.0, 0.0
 def rates_of_d(square):
     """d, d', d'' and d''' at theta^2 = `square`; floats only.
 
-    Above one radian each follows from theta^2 d' = theta^2 d^2 + 1/4 - 3 d, differentiated.
+    Above one radian they follow from theta^2 d' = theta^2 d^2 + 1/4 - 3 d and its derivatives.
     """
     d = exponential.coefficient_d(square)
     first = exponential.rate_d(square, d)
@@ -75,7 +74,7 @@ def both(a, b):
 
 @inline
 def bracketed(w, r):
-    """K = w r^T - 2 r w^T + (w . r) 1, by which w x (w x r) varies with w."""
+    """K = w r^T - 2 r w^T + (w . r) 1, the derivative of w x (w x r) by w."""
     return plus(plus(outer(w, r), outer(scale(-2.0, r), w)), diagonal(dot(w, r)))
 
 
@@ -87,7 +86,7 @@ def unbracketed(w, r, c):
 
 @inline
 def inverse_slope(U, R):
-    """Blocks (A, Q) of d(J_r^-1(U) R)/dU = [[A, 0], [Q, A]]: A is that of SO(3), Q varies it along (v, s)."""
+    """Blocks (A, Q) of d(J_r^-1(U) R)/dU = [[A, 0], [Q, A]]: A is the slope of SO(3), Q its derivative along (v, s)."""
     (w, v), (r, s) = U, R
     d, d1, d2, _ = rates_of_d(dot(w, w))
     along, y = dot(w, v), cross(w, r)
@@ -100,7 +99,7 @@ def inverse_slope(U, R):
 
 @inline
 def inverse_curvature(U, R, c):
-    """The second derivatives A of c . J_r^-1(w) r by w, for SO(3), and what Q varies them by along (v, s)."""
+    """The second derivatives A of c . J_r^-1(w) r by w, for SO(3), and their derivative Q along (v, s)."""
     (w, v), (r, s) = U, R
     d, d1, d2, d3 = rates_of_d(dot(w, w))
     along, y = dot(w, v), cross(w, r)
@@ -134,12 +133,12 @@ def so3_right_jacobian_inverse_slope(w, r):
     w : array_like, shape (..., 3)
         Rotation vector [rad]; singular where ``|w|`` is 2 pi, 4 pi, ...
     r : array_like, shape (..., 3)
-        Angular velocity in the turned axes [rad/s], held.
+        Angular velocity in the turned axes [rad/s], constant.
 
     Returns
     -------
     ndarray, shape (..., 3, 3)
-        How the rate of w varies with w.
+        Derivative of the rate of w by w.
 
     Raises
     ------
@@ -170,12 +169,12 @@ def right_jacobian_inverse_slope(V, r):
     V : array_like, shape (..., 6)
         Twist (omega, v) times time [rad, m]; singular where ``|omega|`` is 2 pi, 4 pi, ...
     r : array_like, shape (..., 6)
-        Body-fixed twist [rad/s, m/s], held.
+        Body-fixed twist [rad/s, m/s], constant.
 
     Returns
     -------
     ndarray, shape (..., 6, 6)
-        How the rate of the logarithm varies with it.
+        Derivative of the rate of the logarithm by the logarithm.
 
     Raises
     ------
@@ -184,7 +183,7 @@ def right_jacobian_inverse_slope(V, r):
 
     Notes
     -----
-    That of SO(3) over dual numbers, as the Jacobians are (Spencer 2004, A.1.3).
+    The derivative for SO(3), evaluated with dual numbers (Spencer 2004, A.1.3).
 
     Examples
     --------
@@ -206,14 +205,14 @@ def so3_right_jacobian_inverse_curvature(w, r, c):
     w : array_like, shape (..., 3)
         Rotation vector [rad]; singular where ``|w|`` is 2 pi, 4 pi, ...
     r : array_like, shape (..., 3)
-        Angular velocity in the turned axes [rad/s], held.
+        Angular velocity in the turned axes [rad/s], constant.
     c : array_like, shape (..., 3)
         Weights of the rates of w.
 
     Returns
     -------
     ndarray, shape (..., 3, 3)
-        Symmetric.
+        The second derivatives, a symmetric matrix.
 
     Raises
     ------
@@ -239,14 +238,14 @@ def right_jacobian_inverse_curvature(V, r, c):
     V : array_like, shape (..., 6)
         Twist (omega, v) times time [rad, m]; singular where ``|omega|`` is 2 pi, 4 pi, ...
     r : array_like, shape (..., 6)
-        Body-fixed twist [rad/s, m/s], held.
+        Body-fixed twist [rad/s, m/s], constant.
     c : array_like, shape (..., 6)
         Weights of the rates of V.
 
     Returns
     -------
     ndarray, shape (..., 6, 6)
-        Symmetric.
+        The second derivatives, a symmetric matrix.
 
     Raises
     ------

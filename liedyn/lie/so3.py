@@ -61,7 +61,7 @@ def so3_vee(W):
 
     Notes
     -----
-    Spencer 2004, A.1.2. In compiled code, which checks no numbers, the symmetric part is left out.
+    Spencer 2004, A.1.2. Compiled code checks no numbers and ignores the symmetric part.
 
     Examples
     --------
@@ -123,7 +123,8 @@ def so3_log(R):
 
     Notes
     -----
-    By way of the quaternion that divides by its largest component (Shepperd 1978): exact at every angle.
+    Computed from the quaternion, with a division by its largest component (Shepperd 1978): full precision at every
+    angle.
 
     Examples
     --------
@@ -270,7 +271,7 @@ def rotation_from_quaternion(quat):
     Parameters
     ----------
     quat : array_like, shape (..., 4)
-        Scalar last, (x, y, z, w), as in SciPy; of any length but zero.
+        Scalar last, (x, y, z, w), as in SciPy; of any length except zero.
 
     Returns
     -------
@@ -300,7 +301,7 @@ def quaternion_from_rotation(R):
     Returns
     -------
     quat : ndarray, shape (..., 4)
-        Scalar last, (x, y, z, w), with w >= 0: of the two quaternions of a rotation the one nearer to the identity.
+        Scalar last, (x, y, z, w), with w >= 0: the one of the two quaternions that is nearer to the identity.
 
     Raises
     ------
@@ -309,7 +310,7 @@ def quaternion_from_rotation(R):
 
     Notes
     -----
-    It divides by the largest component (Shepperd 1978): exact at every angle.
+    Computed with a division by the largest component (Shepperd 1978): full precision at every angle.
 
     Examples
     --------

@@ -1,14 +1,13 @@
-"""Turns about coordinate axes: vectors, twists, wrenches and articulated inertias to other axes and back, on tuples.
+"""Rotations about coordinate axes, on tuples: vectors and articulated inertias in the turned axes, and back.
 
-A turn is (c, s), cosine and sine of its angle, and moves the two coordinates of its plane only. An articulated inertia
-is turned about z and then about x with half the operations of a general rotation.
-"""
+A turn is (c, s), cosine and sine of its angle, and changes two coordinates only. An articulated inertia is turned about
+z and then about x with half the operations of a general rotation. """
 from liedyn.machine.compiled.jit import inline_algebra
 
 
 @inline_algebra
 def turned(turn, a, b):
-    """The point (a, b) of a plane, turned."""
+    """The point (a, b) of a plane, rotated."""
     c, s = turn
     return c * a - s * b, s * a + c * b
 
@@ -21,7 +20,7 @@ def turned_back(turn, a, b):
 
 @inline_algebra
 def turned_block(turn, xx, xy, yx, yy):
-    """T B T^T for a matrix B of two rows and the turn T: its trace and its skew part stay."""
+    """T B T^T for a 2x2 matrix B and the turn T; its trace and its skew part do not change."""
     c, s = turn
     d, e, cs, ss = xx - yy, xy + yx, c * s, s * s
     t, w = ss * d + cs * e, cs * d - ss * e

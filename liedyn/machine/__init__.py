@@ -1,4 +1,5 @@
-"""What has to do with the machine: registers, compilation, its cache, small matrices, errors, memory, texts.
+"""Everything that depends on the computer and not on robots: SIMD registers, compilation and its cache, small matrices,
+errors, memory, texts.
 
-Knows nothing of robots. In: functions and numbers; out: kernels, and errors that name what is wrong.
+In: functions and numbers. Out: kernels, and errors that name what is wrong.
 """

@@ -1,6 +1,7 @@
-"""What users pass to public functions, by type: each value as it should be, or an InputError that names the argument.
+"""Checks of the arguments of public functions: each returns the value in the type wanted, or raises an InputError that
+names the argument.
 
-NumPy takes more than numbers: text is read, imaginary parts, masks and units of time are dropped. All of that is
+NumPy accepts more than numbers: it parses text and drops imaginary parts, masks and units of time. All of that is
 refused here.
 """
 import math
@@ -10,12 +11,13 @@ import numpy as np
 
 from liedyn.machine.errors import InputError, shown, suggestion
 
-ORTHOGONALITY = 1e-9  # of rotations and pairs of axes: less is a mistake, not rounding in a file
+ORTHOGONALITY = 1e-9  # tolerance for rotations and pairs of axes: a larger error is a mistake, not rounding in a file
 
 
 def require_robot(robot):
-    """InputError for what is no robot, with the way to one."""
-    if hasattr(robot, "packed"):  # not by its class, as kernels would have to be compiled again with each edit of that
+    """InputError if `robot` is not a Robot; the message says how to get one."""
+    # not isinstance: kernels would depend on the class, and be compiled again whenever it is edited
+    if hasattr(robot, "packed"):
         return
     if isinstance(robot, str):
         remedy = f"; load it with ld.load({shown(robot)})"
@@ -30,7 +32,7 @@ def floats(name, x, wanted="numbers"):
     Raises
     ------
     InputError
-        It is complex, masked, text, dates, truth values, ragged, or no numbers at all.
+        It is complex, masked, ragged, or holds text, dates, truth values or other objects.
     """
     given = x
     if type(x) is not np.ndarray:
@@ -52,7 +54,7 @@ def floats(name, x, wanted="numbers"):
 
 
 def _is_number(x):
-    """Is a Python object one real number, such as a fraction, or a number of SymPy?"""
+    """True if a Python object is one real number; fractions and SymPy numbers count."""
     if isinstance(x, np.generic):
         return x.dtype.kind in "fiu"
     return hasattr(type(x), "__float__") and not isinstance(x, bool | np.ndarray)
@@ -68,7 +70,7 @@ def _float(name, x):
 
 
 def _float_that_is(name, x, is_fine, what):
-    """A float that passes a test; `what` says in words which."""
+    """`x` as a float for which ``is_fine(x)`` is true; `what` describes that condition in the message."""
     x = _float(name, x)
     if not is_fine(x):
         raise InputError(f"{name} must be {what}, got {x}")
@@ -76,27 +78,27 @@ def _float_that_is(name, x, is_fine, what):
 
 
 def number(name, x):
-    """A finite float."""
+    """`x` as a finite float."""
     return _float_that_is(name, x, math.isfinite, "finite")
 
 
 def positive(name, x):
-    """A finite float above zero."""
+    """`x` as a finite float above zero."""
     return _float_that_is(name, x, lambda x: 0.0 < x < math.inf, "positive and finite")
 
 
 def non_negative(name, x):
-    """A finite float that is not below zero."""
+    """`x` as a finite float, zero or above."""
     return _float_that_is(name, x, lambda x: 0.0 <= x < math.inf, "finite and not negative")
 
 
 def between(name, x, low, high):
-    """A finite float in an interval, ends included."""
+    """`x` as a finite float in the closed interval from `low` to `high`."""
     return _float_that_is(name, x, lambda x: low <= x <= high, f"between {low:g} and {high:g}")
 
 
 def whole(name, x, least=0):
-    """A whole number, not below the least one."""
+    """`x` as an int, at least `least` (0 or 1)."""
     if not _is_whole(x) or x < least:
         what = {0: "a whole number, not negative", 1: "a positive whole number"}[least]
         raise InputError(f"{name} must be {what}, got {shown(x)}")
@@ -108,7 +110,7 @@ def _is_whole(x):
 
 
 def lead_of(name, x):
-    """A number of states, or the leading axes of a batch, as a tuple."""
+    """The leading shape of a batch as a tuple; `x` is a number of states or that shape itself."""
     if _is_whole(x):
         return (whole(name, x),)
     if isinstance(x, (tuple, list, np.ndarray)):
@@ -117,21 +119,21 @@ def lead_of(name, x):
 
 
 def flag(name, x):
-    """True or False, and nothing that merely looks like it."""
+    """`x` as a bool; 0, 1 and the like are refused."""
     if not isinstance(x, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {shown(x)}")
     return bool(x)
 
 
 def one_of(name, x, known):
-    """One of the known words."""
+    """`x`, which must be one of the strings `known`."""
     if not isinstance(x, str) or x not in known:
         raise InputError(f"unknown {name} {shown(x)}, {suggestion(x if isinstance(x, str) else '', known)}")
     return x
 
 
 def names(name, x):
-    """Names, or a single one, as a tuple of str."""
+    """One name or several, as a tuple of str."""
     found = (x,) if isinstance(x, str) else x
     if not isinstance(found, (tuple, list, set, frozenset, dict, np.ndarray)) or (
             not all(isinstance(each, str) for each in found)):

@@ -1,8 +1,8 @@
-"""Objects by their names: what is imported at the moment when it is needed."""
+"""Import of an object by its name, at the moment when it is needed."""
 from importlib import import_module
 
 
 def by_name(path):
-    """The object of a path ``"module:name"``: an entry of a table of readers, or what a method is a shorthand for."""
+    """The object with the path ``"module:name"``; tables of readers and shorthand methods hold such paths."""
     module, name = path.split(":")
     return getattr(import_module(module), name)

@@ -22,6 +22,15 @@ class ClosureError(LiedynError):
     Attributes
     ----------
     residual : float
+        Largest remaining error [m, rad]; 0 where an assembly exists but no path leads to it from the guess.
+    loop : str
+        Name of the loop or constraint with the largest error.
+    q : ndarray or None
+        The configuration, shape (nq,), at which the search stopped.
+
+    Attributes
+    ----------
+    residual : float
         Largest error that is left [m, rad]; 0 where an assembly exists but no path leads to it from the guess.
     loop : str
         Name of the loop or constraint that is worst.
@@ -53,7 +62,8 @@ class SingularConfigurationError(LiedynError):
 
 @contextlib.contextmanager
 def of_the_batch(lead, b):
-    """Errors raised inside say at which state of a batch of leading shape `lead`, counted in C order."""
+    """Context that adds to errors raised inside the index of the state in a batch of leading shape `lead`, in C
+    order."""
     try:
         yield
     except LiedynError as error:
@@ -67,7 +77,7 @@ def of_the_batch(lead, b):
 
 
 class SimulationError(LiedynError):
-    """A simulation had to stop: nothing of it is lost.
+    """A simulation had to stop; its results so far are attached.
 
     Attributes
     ----------
@@ -89,7 +99,7 @@ class AccumulationError(SimulationError):
     Attributes
     ----------
     t : float
-        When they accumulate, extrapolated [s].
+        Extrapolated time at which they accumulate [s].
     contacts : tuple of str
         The contacts that collide.
     """
@@ -106,7 +116,7 @@ class ControllabilityError(LiedynError):
     Attributes
     ----------
     controllability : Controllability
-        What they can do, and which motions nothing drives.
+        What the actuators can do, and which motions are not actuated.
     """
 
     def __init__(self, message, controllability):
@@ -115,20 +125,20 @@ class ControllabilityError(LiedynError):
 
 
 class CacheWarning(UserWarning):
-    """Compiled kernels cannot be kept on disk, or what is there is not used as others may have written it: results are
-    right, but every start compiles again."""
+    """Compiled kernels cannot be stored on disk, or stored ones are not used because other users may have written them.
+    Results are right, but every process compiles again."""
 
 
 class ModelWarning(UserWarning):
-    """A model can be computed with, but no real machine is like it."""
+    """The model can be simulated, but no real machine has these parameters."""
 
 
 class ConditionWarning(UserWarning):
-    """Independent coordinates are close to losing the motion: results lose digits."""
+    """Independent coordinates are close to a singular choice: results lose digits."""
 
 
 class ContactWarning(UserWarning):
-    """A law of contact has been bent where it contradicts another one, such as restitution the energy."""
+    """A contact law was relaxed because it contradicts another one, such as restitution the energy."""
 
 
 def shown(value, limit=80):
@@ -149,13 +159,13 @@ def shown(value, limit=80):
 
 
 def cut(text, limit=80):
-    """`text`, cut in the middle where it is longer than `limit`."""
+    """`text`, shortened in the middle to at most `limit` characters."""
     tail = (limit - 3) // 2
     return text if len(text) <= limit else f"{text[:limit - 3 - tail]}...{text[-tail:]}"
 
 
 def said(error):
-    """An exception of a user's function, for a message: its type and its text, cut."""
+    """An exception of a user's function for a message: type and text, shortened."""
     try:
         text = " ".join(str(error).split())
     except Exception:
@@ -164,7 +174,7 @@ def said(error):
 
 
 def listed(names, most=12):
-    """Names for a message; where there are many the first ones, and how many there are.
+    """Names for a message; of many, the first `most` and their total number.
 
     Examples
     --------
@@ -177,11 +187,11 @@ def listed(names, most=12):
     return ", ".join(map(shown, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
-_LONGEST_NAME = 200  # the search for near matches takes time with the square of the length
+_LONGEST_NAME = 200  # the search for similar names takes time with the square of the length
 
 
 def suggestion(name, known):
-    """The tail of an "unknown name" message: near matches if there are any, else the known names.
+    """The end of an "unknown name" message: similar names if there are any, else the known names.
 
     Examples
     --------
@@ -198,9 +208,8 @@ def suggestion(name, known):
 
 
 def near_names(name, known, most=3, like=0.5):
-    """The names that are most like one, the nearest first: those of the same letters, then others; none where none is.
-
-    `like` is what two names must have in common, as a part of both.
+    """The known names most similar to `name`, at most `most` of them; anagrams first. Empty if no similarity reaches
+    `like` (the ratio of difflib, 0 to 1).
 
     Examples
     --------
@@ -217,9 +226,9 @@ def near_names(name, known, most=3, like=0.5):
 
 @contextlib.contextmanager
 def errors_at(place, owner=""):
-    """Put the place (a file, a table) before the text of every ModelError raised inside, once.
+    """Context that puts the place (a file, a table) before the text of a ModelError raised inside, once.
 
-    Where the text begins with `owner`, the name of the same thing to the builder, the place stands instead of it.
+    If the text begins with `owner`, the builder's name of the same thing, the place replaces it.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""How much memory a process may still take, and a refusal in time.
+"""How much memory a process may still use, and an error before it runs out.
 
-An operating system gives more memory than it has, and ends a process that uses it; libraries below Python end it, too,
-where they get none. So what is large is asked for here before it is made.
+An operating system promises more memory than it has, and kills a process that uses it; libraries below Python abort it,
+too, when an allocation fails. So large arrays are checked here before they are allocated.
 """
 import os
 
@@ -10,23 +10,27 @@ import numpy as np
 from liedyn.machine.errors import InputError
 
 SHARE = 0.8
-"""Part of the memory that is free which one call may take."""
+"""Fraction of the free memory that one call may use."""
 FREE_ANYWAY = 1e7
-"""Smaller sizes are not looked at: files of the system say what is free, in a tenth of a millisecond."""
+"""Bytes below which nothing is checked, as reading the system's files takes a tenth of a millisecond."""
 
 
 class TooLargeError(InputError):
-    """What is asked for needs more memory than there is."""
+    """A result needs more memory than there is."""
 
 
 def free_memory():
-    """Bytes that this process may still take, infinite where the system does not say: the least of the machine's, of
-    its control group's (containers) and of its own limit of addresses."""
+    """Bytes that this process may still use, infinite if the system does not say: the minimum over the machine, its
+    control group (containers) and its own address-space limit."""
     return min(_of_machine(), _of_group(), _of_process())
 
 
 def require_memory(what, size):
-    """An error that says what needs how much, where `size` bytes are more than there are.
+    """Raise an error that names `what` if `size` bytes exceed `SHARE` of the free memory.
+
+    Raises
+    ------
+    TooLargeError
 
     Raises
     ------
@@ -37,7 +41,7 @@ def require_memory(what, size):
 
 
 def told(size):
-    """A number of bytes in words."""
+    """A number of bytes with its unit, for messages."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000.0:
             return f"{size:.3g} {unit}"
@@ -63,7 +67,7 @@ def _of_group():
 
 
 def _reclaimed():
-    """Bytes of files that the group holds in memory, and gives back."""
+    """Bytes of cached files of the control group, which the system frees on demand."""
     for line in _read("/sys/fs/cgroup/memory.stat").splitlines():
         if line.startswith("file "):
             return float(line.split()[1])

@@ -1,4 +1,4 @@
-"""A progress bar for long runs, when tqdm is there; and how a run in a thread is told to stop."""
+"""A progress bar for long runs (with tqdm), and a way to stop a run in another thread."""
 import threading
 import time
 
@@ -6,18 +6,18 @@ from liedyn.machine.arguments import flag
 from liedyn.machine.errors import InputError
 
 LONG = 3.0
-"""Seconds after which a run is long enough for a bar."""
+"""Seconds after which a run gets a bar."""
 
 
 class Stopped(BaseException):
-    """Ends a run in a thread, where the main thread has been interrupted."""
+    """Ends a run in a thread after the main thread was interrupted."""
 
 
 class Progress:
-    """Shows simulated time; does nothing until it is due.
+    """Shows simulated time, after `LONG` seconds.
 
-    `wanted` is True (from the start; tqdm must be installed), False (never), or None (on long runs, if possible); or an
-    Event: nothing is shown, and once it is set the run ends with `Stopped`.
+    `wanted` is True (shown at once; tqdm must be installed), False (never), or None (on long runs, if tqdm is
+    installed); or a `threading.Event`: nothing is shown, and the run ends with `Stopped` once the event is set.
     """
 
     def __init__(self, wanted, start, end, doing="simulate", unit="s"):
@@ -40,7 +40,7 @@ class Progress:
         """The run has reached time t."""
         if self.stop is not None and self.stop.is_set():
             raise Stopped
-        if self.due is None:  # what came before the first steps was compilation, perhaps
+        if self.due is None:  # the time before the first steps may have been compilation
             self.due = time.monotonic() + LONG
         if self.tqdm is None or time.monotonic() < self.due:
             return
@@ -51,6 +51,6 @@ class Progress:
         self.bar.update(t - self.start - self.bar.n)
 
     def close(self):
-        """Leave the bar as it is."""
+        """Finish the bar and leave it on the screen."""
         if self.bar is not None:
             self.bar.close()

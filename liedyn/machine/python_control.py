@@ -1,4 +1,4 @@
-"""python-control, which is optional: the module itself, and names as it takes them."""
+"""The optional package python-control: its module, and signal names that it accepts."""
 from liedyn.machine.errors import LiedynError
 
 
@@ -8,7 +8,7 @@ def python_control(what):
     Raises
     ------
     LiedynError
-        It is not installed; `what` needs it.
+        The package is not installed; `what` needs it.
     """
     try:
         import control
@@ -18,10 +18,10 @@ def python_control(what):
 
 
 def plain(names, before=""):
-    """Names of signals, in which python-control refuses dots and colons."""
+    """Names of signals with dots and colons replaced, which python-control refuses."""
     return [before + name.replace(":", "_").replace(".", "_") for name in names]
 
 
 def forces(names):
-    """Names of the forces of actuators, which may be called as the coordinates are that they drive."""
+    """Names of the actuators' forces, prefixed as they may equal those of the coordinates that they drive."""
     return plain(names, "force_")

@@ -1,16 +1,16 @@
-"""Files are read that have an end and do not wait: a FIFO, a device or a folder in the place of one is an error."""
+"""Reading of regular files only: a FIFO, device or folder, which could block or never end, is an error."""
 import errno
 import os
 import stat
 
 LARGEST = 64 * 2**20
-"""Bytes of the largest file that is read whole."""
+"""Size in bytes of the largest file that is read."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def open_regular(path, buffering=-1):
-    """A file opened to read bytes; OSError if there is none, or something that is no regular file."""
-    _require_regular(os.stat(path))  # before it is opened: that alone does something to devices
+    """A regular file opened to read bytes; OSError if there is none, or it is not a regular file."""
+    _require_regular(os.stat(path))  # tested before opening, as opening alone may trigger a device
     handle = os.open(path, _FLAGS)
     try:
         _require_regular(os.fstat(handle))
@@ -21,7 +21,7 @@ def open_regular(path, buffering=-1):
 
 
 def read_regular(path, most=LARGEST):
-    """All bytes of a regular file; OSError too if they are more than `most`."""
+    """All bytes of a regular file; OSError also if they are more than `most`."""
     with open_regular(path) as file:
         data = file.read(most + 1)
     if len(data) > most:

@@ -3,7 +3,7 @@ from liedyn.machine.texts import printable
 
 
 def text_table(rows, indent="  "):
-    """Rows of texts as lines, in columns: the first to the left, the others to the right.
+    """Rows of texts as lines in columns: the first column is left-aligned, the others right-aligned.
 
     Examples
     --------
@@ -18,14 +18,14 @@ def text_table(rows, indent="  "):
 
 
 def html_table(title, rows):
-    """The same for notebooks, below a title; the first row is the head, the first column too.
+    """The same table in HTML below a title; the first row and the first column are headers.
 
     Examples
     --------
     >>> html_table("x < y", [])
     '<p>x &lt; y</p>'
     """
-    from html import escape  # with all names of characters: not for each start
+    from html import escape  # imported here, as its table of character names would slow down each start
 
     if not rows:
         return f"<p>{escape(title)}</p>"

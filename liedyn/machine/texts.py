@@ -1,9 +1,9 @@
-"""Names and texts of files on their way to terminals and pictures."""
+"""Names and texts from files, made safe for terminals and pictures."""
 import re
 
 
 def printable(text):
-    """`text` on one line, with nothing in it that a terminal obeys: what does not print is escaped as Python has it.
+    """`text` on one line without control sequences: characters that do not print are escaped as in Python.
 
     Examples
     --------
@@ -16,7 +16,7 @@ def printable(text):
 
 
 def in_markdown(text):
-    """`text` as pages of Markdown and HTML show it letter by letter: what could mean something there is a number.
+    """`text` escaped so that Markdown and HTML show it literally: special characters become numeric references.
 
     Examples
     --------
@@ -27,6 +27,7 @@ def in_markdown(text):
 
 
 def drawn(text):
-    """`text` as Matplotlib draws it letter by letter: dollars begin no formula, and a legend leaves none out."""
+    """`text` escaped so that Matplotlib draws it literally: a dollar starts no formula, and legends hide no leading
+    underscore."""
     text = printable(text).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

@@ -1,4 +1,4 @@
-"""Files of the cache: what is read is what was written, byte for byte, or nothing."""
+"""Files of the cache: reading returns exactly the bytes that were written, or nothing."""
 import contextlib
 import functools
 import hashlib
@@ -20,18 +20,19 @@ except ImportError:  # Windows
 
 PACKAGE = Path(__file__).resolve().parents[2]
 CARRIED = PACKAGE / "_kernels"
-"""Where files are that have come with the package (`liedyn.look.cli.wheel`); nothing is written there."""
+"""Directory of the kernels that came with the package (`liedyn.look.cli.wheel`); read only."""
 FORMAT = 1
-"""To be counted up when what the files contain changes: older files are then as good as none."""
+"""Version of the files' format; older files are ignored. Increase it when their content changes."""
 
 LOCKS = "locks"
-"""An empty file, of which each kernel that is being compiled locks one byte."""
+"""Name of an empty file; each kernel that is being compiled locks one byte of it."""
 PATIENCE, PAUSE = 120.0, 0.05
 """How long a process waits for another one that compiles the same kernel, and how often it looks [s]."""
 
 
 def _first_line(name, data):
-    """Format and checksum of name and data, always as long; a comment, for some of the files are programs."""
+    """The first line of a file: format and checksum of name and data, of fixed length; a comment, as some files are
+    Python source."""
     checksum = hashlib.sha256(name.encode() + b"\0")
     checksum.update(data)
     return f"# liedyn {FORMAT} {checksum.hexdigest()}\n".encode()
@@ -39,22 +40,23 @@ def _first_line(name, data):
 
 _HEAD = len(_first_line("", b""))
 _DIRECTORY, _FILE = 0o755, 0o644
-"""Permissions of what is made here, at most: where other users may write nothing is trusted."""
+"""Permissions of new directories and files, at most: the cache trusts only what no other user can write."""
 
 
 def switched_on():
-    """Is anything kept at all?"""
+    """True unless ``LIEDYN_CACHE=0``."""
     return os.environ.get("LIEDYN_CACHE", "1") != "0"
 
 
 def folder_of(package):
-    """The folder in a cache outside the package: two installations must not overwrite each other's kernels."""
+    """The package's own folder in a cache outside it, so that two installations do not overwrite each other's
+    kernels."""
     return "liedyn_" + hashlib.sha256(str(package).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def directories() -> tuple[Path, ...]:
-    """Where files are looked for first, in this order, whether the directories exist or not."""
+    """Directories where files are searched first, in this order, whether they exist or not."""
     if not switched_on():
         return ()
     here = folder_of(PACKAGE)
@@ -62,13 +64,13 @@ def directories() -> tuple[Path, ...]:
     if chosen:
         return (Path(chosen) / here,)
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    # a user without a home: the tilde stays
+    # the tilde remains for a user without a home
     return (PACKAGE / "__pycache__", *([] if user.startswith("~") else [Path(user) / "liedyn" / here]))
 
 
 @functools.cache
 def cache_directory() -> Path | None:
-    """Where new files go; None when the cache is switched off or nothing is writable."""
+    """The directory for new files; None when the cache is switched off or nothing is writable."""
     return next(filter(_writable, directories()), None)
 
 
@@ -78,7 +80,7 @@ def _writable(directory):
             return False
         for missing in (each for each in (*reversed(directory.parents), directory) if not each.exists()):
             missing.mkdir(mode=_DIRECTORY, exist_ok=True)
-        if not _trusted(directory):  # another may have made it meanwhile
+        if not _trusted(directory):  # another process may have created it meanwhile
             return False
         with _temporary(directory / "writable"):
             return True
@@ -88,7 +90,8 @@ def _writable(directory):
 
 @contextlib.contextmanager
 def _temporary(path):
-    """A new file beside `path`, which others may read at most; removed if it is still there."""
+    """A new temporary file beside `path`, readable but not writable by others; removed at the end if it still
+    exists."""
     name = f"{path}.{uuid.uuid4().hex}.tmp"
     try:
         with open(name, "xb", opener=lambda file, flags: os.open(file, flags, _FILE)) as file:
@@ -99,14 +102,14 @@ def _temporary(path):
 
 
 class Kept(NamedTuple):
-    """A file of the cache, and what it holds behind its first line."""
+    """A file of the cache, and its content after the first line."""
 
     path: Path
     data: memoryview
 
 
 def read(name):
-    """What `write` has kept under a name; None if there is no such file, or not all of it as it was written."""
+    """The content that `write` stored under a name; None if there is no such file, or it is damaged."""
     for directory in (*directories(), CARRIED):
         path = directory / name
         try:
@@ -121,7 +124,7 @@ def read(name):
 
 
 def _contents(path, directory):
-    """What is in a file; None if others may have written it, which a warning says."""
+    """The content of a file; None, with a warning, if other users may have written it."""
     with open_regular(path, buffering=0) as file:
         why = trouble(os.fstat(file.fileno()), _package(directory))
         if why is None:
@@ -131,16 +134,16 @@ def _contents(path, directory):
 
 
 def _package(directory):
-    """The state of the package's directory, for what is in it."""
+    """`os.stat` of the package's directory if `directory` lies in it."""
     return os.stat(PACKAGE) if directory.parent == PACKAGE else None
 
 
 def _trusted(directory):
-    """May what is in a directory of the cache be run? What is not there yet may."""
+    """True if files of this cache directory may be executed, or it does not exist yet."""
     package, around = _package(directory), directory.parent
     try:
         why, place = trouble(os.stat(directory), package), directory
-    except OSError:  # not there, or not to be seen: then nothing is read either
+    except OSError:  # missing or not accessible: then nothing is read either
         why = None
     try:
         if why is None and package is None:
@@ -154,14 +157,14 @@ def _trusted(directory):
 
 @functools.cache
 def _distrust(place, why):
-    """Once for each place."""
+    """Warn, once for each place, that it is not used."""
     warnings.warn(f"{place} is not used for compiled kernels, which are programs: {why}", CacheWarning, stacklevel=3)
 
 
 def write(name, data):
-    """Keep bytes under a name, all of them or none: another process may be reading.
+    """Store bytes under a name, atomically: another process may be reading.
 
-    Returns the path; None if the bytes cannot be kept, which a warning says.
+    Returns the path; None, with a warning, if the bytes cannot be stored.
     """
     directory = cache_directory()
     if directory is None:
@@ -185,7 +188,7 @@ def write(name, data):
 
 
 def keep_versions(name, count):
-    """Of the files ``name.<version>.<rest>`` keep those of the `count` versions written last."""
+    """Delete all but the `count` newest versions of the files ``name.<version>.<rest>``."""
     with contextlib.suppress(OSError):  # another process may be doing the same
         files = {}
         for file in os.scandir(cache_directory() or ""):
@@ -199,16 +202,17 @@ def keep_versions(name, count):
 
 @functools.cache
 def warn(cause):
-    """Once for each cause: the next kernel would only say the same."""
+    """Warn once for each cause, as the next kernel would fail for the same one."""
     warnings.warn(f"compiled kernels are not kept on disk: {cause}", CacheWarning, stacklevel=3)
 
 
 @contextlib.contextmanager
 def alone(name):
-    """Within the context no other process is in it for the same name; but for those whose `PATIENCE` has ended.
+    """Context that only one process at a time enters for the same name; a process that has waited `PATIENCE` seconds
+    enters anyway.
 
     A process can be in one such context at a time. Its lock ends with the process. Without locks (on Windows, on some
-    network drives, where nothing can be written) all go ahead.
+    network drives, where nothing can be written) no process waits.
     """
     directory = cache_directory() if fcntl else None
     try:
@@ -218,13 +222,13 @@ def alone(name):
     if not file:
         yield
         return
-    with file:  # closing it gives the lock back
+    with file:  # closing the file releases the lock
         place, end = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]), time.monotonic() + PATIENCE
         while time.monotonic() < end:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
                 break
-            except (BlockingIOError, PermissionError):  # another process has it
+            except (BlockingIOError, PermissionError):  # another process holds the lock
                 time.sleep(PAUSE)
             except OSError:
                 break
@@ -232,5 +236,5 @@ def alone(name):
 
 
 def is_there(name):
-    """Is there a file of this name in a directory that is read? What is in it, only `read` knows."""
+    """True if a file of this name exists in a directory that is read; only `read` checks its content."""
     return any((directory / name).exists() for directory in (*directories(), CARRIED))

@@ -1,4 +1,4 @@
-"""Stamps: which sources a compiled kernel depends on, in one number.
+"""Stamps: one hash of all sources that a compiled kernel depends on.
 
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes.
 """
@@ -16,7 +16,7 @@ _UNSTAMPED = f"{PACKAGE.name}.machine.cache"
 
 
 def _edit(entry):
-    """When a file was written, and how long it is."""
+    """Time of last change and size of a file."""
     state = entry.stat()
     return state.st_mtime_ns, state.st_size
 
@@ -37,7 +37,7 @@ _IMPORTED = _edits(PACKAGE)
 
 
 def _as_imported(file):
-    """Is a file there, and not written since? Of others than the package's own nothing is known."""
+    """True if a file exists and has not changed since the import; always true for files outside the package."""
     with contextlib.suppress(OSError):
         edit = _edit(file)
         return _IMPORTED.get(str(file), edit) == edit
@@ -46,11 +46,11 @@ def _as_imported(file):
 
 @functools.cache
 def source_stamp(path) -> str | None:
-    """SHA-256 over what the code in a file means: its own bytecode and that of all it imports from the package.
+    """SHA-256 of the code in a file: of its bytecode and that of all it imports from the package.
 
-    Docstrings, comments and the places of lines do not count, and neither do modules that are not imported, nor this
-    folder. None if one of the files has changed since the package was imported (an edit, an upgrade during a long
-    run): what this process compiles is then not what the files say.
+    Docstrings, comments and line numbers do not count, nor do modules that are not imported, nor this folder. None if
+    one of the files has changed since the package was imported (an edit, or an upgrade during a long run): the code in
+    this process is then not the code in the files.
     """
     reached, waiting = set(), [Path(path).resolve()]
     while waiting:
@@ -69,9 +69,9 @@ def source_stamp(path) -> str | None:
 
 @functools.cache
 def _module(file):
-    """(digest of the code in a file, files of the package that it imports); kept on disk by the file's content.
+    """(digest of the code in a file, files of the package that it imports); cached on disk by the file's content.
 
-    The code is that of one version of Python. The digest is None if the file has changed since the import.
+    The digest holds for one version of Python. It is None if the file has changed since the import.
     """
     if not _as_imported(file):
         warn(f"{file} has changed since it was imported")
@@ -91,7 +91,7 @@ def _module(file):
 
 @functools.cache
 def _file_of(module):
-    """The source file of a module of the package; None if it is none, or one that does not count."""
+    """The source file of a module of the package; None if it has no file, or one that does not count."""
     first, *rest = module.split(".")
     if first != PACKAGE.name or module == _UNSTAMPED or module.startswith(f"{_UNSTAMPED}."):
         return None
@@ -100,8 +100,9 @@ def _file_of(module):
 
 
 def _add_code(digest, imported, code):
-    """Add the instructions, names and constants of a code object, and of those inside it, and what it imports."""
-    for module, level, names in dis._find_imports(code):  # a third of the time of a syntax tree; `modulefinder` asks it
+    """Add the instructions, names, constants and imports of a code object, and of code objects nested in it."""
+    # takes a third of the time of a syntax tree; `modulefinder` uses it, too
+    for module, level, names in dis._find_imports(code):
         if level == 0:
             parts = [f"{module}.{each}" for each in names or ()]
             imported |= {each if _file_of(each) else module for each in parts or [module]}
@@ -109,7 +110,7 @@ def _add_code(digest, imported, code):
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
             _add_code(digest, imported, constant)
-        elif isinstance(constant, frozenset):  # in an order of its own in each process
+        elif isinstance(constant, frozenset):  # its order differs from process to process
             digest.update(repr(sorted(map(repr, constant))).encode())
         else:
             digest.update(repr(constant).encode())

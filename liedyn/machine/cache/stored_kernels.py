@@ -1,14 +1,14 @@
-"""The cache that Numba asks for a kernel: one file for each signature, processor and version, and no list of them.
+"""The cache that Numba asks for a kernel: one file for each signature, processor and version, without an index.
 
-Numba's own keeps an index beside the files. Two processes that change it at once lose an entry, or find a file of the
-other's under their own key; two versions that take turns erase each other's. Here the name of a file says all of it:
+Numba's own cache keeps an index beside the files. Two processes that change it at once lose an entry, or get the
+other's file under their own key; two versions that alternate erase each other's files. Here the file name is the index:
 
     tree-rnea.rnea_kernel.cpython-311.<version>.<key>.nbc
 
-The version stands for the sources and for what compiles them, the key for types of arguments and processor. The file
+The version is a hash of the sources and of the compiler, the key one of the argument types and the processor. The file
 repeats the key, as Numba compares keys by equality rather than by name.
 
-A kernel that is not there for this very processor may have come with the package for its level.
+If there is none for this very processor, the package may contain one for its level (`cpu_targets`).
 """
 import contextlib
 import functools
@@ -35,18 +35,20 @@ from liedyn.machine.compiled.cpu_targets import LEVEL, WIDTH
 from liedyn.machine.compiled.translation import IS_KNOWN
 
 VERSIONS_KEPT = 3
-"""Versions of one kernel that stay on disk, those written last: all kernels of one take about 150 MB."""
+"""The newest versions of each kernel that stay on disk; one version of all kernels takes about 150 MB."""
 
 
 @functools.cache
 def _compiler():
-    """What decides, besides sources and processor, what a kernel is compiled to."""
+    """Whatever else determines the machine code, besides sources and processor: versions of Python, Numba, LLVM and
+    options."""
     return (numba.__version__, llvmlite.__version__, config.OPT, config.BOUNDSCHECK, config.LOOP_VECTORIZE,
             config.SLP_VECTORIZE, config.DEBUGINFO_DEFAULT, config.USING_SVML)
 
 
 def source_of(function):
-    """The file that a function is in; of one that was written for a declaration, at ``FILE.py:NAME``, that of this."""
+    """The file of a function; for one generated for a declaration (file name ``FILE.py:NAME``), the file of the
+    declaration."""
     file, mark, _ = function.__code__.co_filename.partition(".py:")
     return file + mark[:-1]
 
@@ -56,7 +58,8 @@ def _digest(*parts):
 
 
 class _Library(JITCodeLibrary):
-    """Machine code of a file. Its LLVM code takes longer to read, and is read where another function links it in."""
+    """Machine code read from a file. Its LLVM code takes longer to read, so it is read only when another function links
+    it in."""
 
     _bitcode = _parsed = None
 
@@ -85,7 +88,7 @@ class _Library(JITCodeLibrary):
 
 
 class _Reader:
-    """Numba's context, which makes such libraries of what is read."""
+    """Numba's context, which makes a `_Library` of what is read."""
 
     def __init__(self, context):
         self._context = context
@@ -101,15 +104,15 @@ class _Reader:
 
 
 class _Impl(CompileResultCacheImpl):
-    """How Numba takes a compiled function apart and puts it together; it refuses what holds addresses."""
+    """How Numba serializes a compiled function; it refuses functions that contain addresses."""
 
-    def __init__(self, py_func):  # not that of Numba, which looks for a directory
+    def __init__(self, py_func):  # replaces Numba's, which searches for a directory
         self._locator, self._lineno = self, py_func.__code__.co_firstlineno
         self._py_file = py_func.__code__.co_filename
 
     def reduce(self, result):
-        """What is kept: nothing that only readers want, neither types of variables (with their files) nor names
-        of values, half of the LLVM code."""
+        """The serialized function, without what only serves people: types of variables (with their files) and names of
+        values, which are half of the LLVM code."""
         if IS_KNOWN:
             passes = binding.create_new_module_pass_manager()
             passes.add_strip_symbols_pass()
@@ -129,12 +132,13 @@ class KernelCache(Cache):
     ----------
     function : callable
     stamp : callable
-        The stamp of the sources behind a file, given its path; asked when a kernel is looked for, not at import.
+        The stamp of the sources behind a file, given its path; computed when a kernel is first searched for, not at
+        import.
 
     Attributes
     ----------
     carried : int
-        How many of the kernels found have come with the package.
+        How many of the kernels that were read came with the package.
     """
 
     def __init__(self, function, stamp=source_stamp):
@@ -145,8 +149,8 @@ class KernelCache(Cache):
 
     @functools.cached_property
     def name(self):
-        """What the names of all its files begin with."""
-        file = Path(self._source).resolve()  # in the package, or a module that `specialize` has written
+        """The beginning of the names of all its files."""
+        file = Path(self._source).resolve()  # in the package, or a module written by `specialize`
         module = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
         function = self._py_func.__qualname__.replace("<", "").replace(">", "")  # Windows
         return f"{'-'.join(module.with_suffix('').parts)}.{function}.{sys.implementation.cache_tag}"
@@ -156,7 +160,7 @@ class KernelCache(Cache):
         return cache_directory()
 
     def _file(self, key):
-        """None if what is compiled here must not be kept."""
+        """The file for a key; None if code compiled here must not be stored."""
         stamp = self._stamp(self._source) if self._enabled else None
         return stamp and f"{self.name}.{_digest(stamp, _compiler())}.{_digest(key)}.nbc"
 
@@ -164,10 +168,10 @@ class KernelCache(Cache):
         return *super()._index_key(sig, codegen), WIDTH
 
     def load_overload(self, sig, target_context):
-        """What is kept of a function, as Numba has it; None if there is nothing.
+        """The stored function as Numba represents it; None if there is none.
 
-        Numba's own first loads all that it knows about types and functions: half of the time of a first call that
-        compiles nothing. What has been compiled needs its runtime only.
+        Numba's own method first loads all its types and functions, half of the time of a first call that compiles
+        nothing. Compiled code needs only Numba's runtime.
         """
         if not IS_KNOWN:
             return super().load_overload(sig, target_context)
@@ -180,19 +184,19 @@ class KernelCache(Cache):
         return found and self._impl.rebuild(target_context, found)
 
     def _keys(self, sig, codegen):
-        """Under which a kernel may be found: for this very processor, and for its level."""
+        """The keys to search for: this very processor, then its level."""
         key = types, (triple, *_), *rest = self._index_key(sig, codegen)
         return [key, *([(types, (triple, LEVEL, ""), *rest)] if LEVEL else [])]
 
     def _read(self, key):
-        """What is kept under a key; None if there is nothing."""
+        """The stored data of a key; None if there is none."""
         name = self._file(key)
         kept = name and read(name)
         if not kept:
             return None
         try:
             known, data = pickle.loads(kept.data)
-        except (ImportError, AttributeError):  # of a user's function: it names what has another place by now
+        except (ImportError, AttributeError):  # of a user's function: a name in it no longer exists
             return None
         if known != key:
             return None
@@ -200,7 +204,7 @@ class KernelCache(Cache):
         return data
 
     def _save_overload(self, sig, result):
-        if not result.library._finalized:  # `compiled.translation` comes again when there is machine code
+        if not result.library._finalized:  # `compiled.translation` saves again when there is machine code
             return
         key = self._index_key(sig, result.codegen)
         name = self._file(key)
@@ -211,7 +215,8 @@ class KernelCache(Cache):
             keep_versions(self.name, VERSIONS_KEPT)
 
     def alone(self, sig, codegen):
-        """A context in which no other process compiles the same: it waits, and finds the file then."""
+        """Context in which no other process compiles the same signature: the second one waits and then finds the
+        file."""
         names = list(map(self._file, self._keys(sig, codegen)))
         return contextlib.nullcontext() if None in names or any(map(is_there, names)) else alone(names[0])
 
@@ -220,7 +225,7 @@ class KernelCache(Cache):
 
 
 def cached(dispatcher, function, stamp=source_stamp):
-    """Let Numba's dispatcher of a function keep what it compiles, unless the function is in no file."""
+    """Let Numba's dispatcher of a function use this cache, unless the function is in no file."""
     if switched_on() and not function.__code__.co_filename.startswith("<"):
         dispatcher._cache = KernelCache(function, stamp)
     return dispatcher

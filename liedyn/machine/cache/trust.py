@@ -1,8 +1,8 @@
-"""Whose files of the cache are used: what is in them is run, so nobody else may have written it.
+"""Which files of the cache may be used: their code is executed, so no other user may have written them.
 
-A file, and the directory that it is in, must belong to the user or to the system's administrator, and only their owner
-may write there. In the package's own directory the owner of the package may have written as well, and whoever may write
-to the package: they could change what Python runs from there anyway. Windows has no such bits, and nothing is refused.
+A file, and its directory, must belong to the user or to the system's administrator, and only their owner may have write
+permission. In the package's own directory, its owner and whoever may write to the package are trusted, too: they could
+change the package itself. Windows has no such permission bits; everything is trusted there.
 """
 import contextlib
 import functools
@@ -13,7 +13,13 @@ POSIX = hasattr(os, "geteuid")
 
 
 def trouble(state, package=None):
-    """Why something is not to be trusted, by its `os.stat`; None if it is.
+    """The reason why a file with this `os.stat` is not trusted; None if it is.
+
+    Parameters
+    ----------
+    state : os.stat_result
+    package : os.stat_result, optional
+        That of the package's directory, if the file lies in it.
 
     Parameters
     ----------
@@ -36,7 +42,8 @@ def trouble(state, package=None):
 
 
 def trouble_above(state):
-    """The same for what a directory is in: where everybody may make files, but nobody may move those of others."""
+    """The same for a parent directory: one where everybody may create files is accepted if its sticky bit protects
+    those of others."""
     return None if state.st_mode & stat.S_ISVTX and state.st_uid in (0, *_me()) else trouble(state)
 
 
@@ -46,7 +53,7 @@ def _me():
 
 @functools.cache
 def _is_private(group):
-    """Is a group the user's own, of nobody else? Some systems give each user one, of the same name."""
+    """True if the group has no other member; some systems give each user a group of the same name."""
     with contextlib.suppress(ImportError, KeyError):
         import grp
         import pwd

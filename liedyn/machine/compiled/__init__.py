@@ -1,1 +1,2 @@
-"""How kernels are compiled: each translated once, with what it calls, without what Numba does for other programs."""
+"""How kernels are compiled: each is translated once, together with its callees, and without passes of Numba that
+kernels do not need."""

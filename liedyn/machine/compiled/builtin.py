@@ -1,7 +1,7 @@
 """Compiled functions of Python objects as builtin functions of the interpreter.
 
-Numba's own entry point takes its arguments as a tuple, which the interpreter makes for each call. Builtin functions
-like those of CPython itself (METH_FASTCALL) get them where the interpreter holds them.
+Numba's own entry point takes a tuple of arguments, which the interpreter has to make for each call. Builtin functions
+like those of CPython itself (METH_FASTCALL) read the arguments from the interpreter's stack.
 """
 import ctypes
 
@@ -14,7 +14,7 @@ from liedyn.machine.compiled.jit import c_address, kernel
 from liedyn.machine.compiled.objects import OBJECT, integers_or_zeros
 
 MOST = 10
-"""Arguments that a function may have."""
+"""Largest number of arguments of such a function."""
 
 _FASTCALL = 0x80
 _POINTER, _I64 = ir.IntType(8).as_pointer(), ir.IntType(64)
@@ -27,12 +27,13 @@ class _Method(ctypes.Structure):
                 ("doc", ctypes.c_char_p)]
 
 
-_METHODS = []  # what builtin functions point to, as long as the process lives
+_METHODS = []  # the PyMethodDef structures that builtin functions point to; they must live as long as the process
 
 
 @intrinsic
 def called(typing, address, given, count):
-    """What the C function at an address returns for `count` objects, 1 to MOST; else NULL and an exception."""
+    """The result of the C function at an address for `count` objects, 1 to MOST; for any other count, NULL with an
+    exception."""
     def codegen(context, builder, signature, values):
         address, given, count = values
         given, ends = builder.bitcast(given, _POINTER.as_pointer()), []
@@ -60,13 +61,14 @@ def called(typing, address, given, count):
 
 @kernel
 def spread(function, given, count):
-    """A builtin function; its self are address and number of arguments of the C function that is called."""
+    """The builtin function; its `self` holds address and number of arguments of the C function to call."""
     callee = integers_or_zeros(function, True, 2)
     return called(callee[0], given, count if count == callee[1] else 0)
 
 
 def builtin(dispatcher, count):
-    """A kernel of `count` objects that returns an object, as a builtin function; compiled or found in the cache."""
+    """A kernel that takes `count` objects and returns an object, as a builtin function; compiled or read from the
+    cache."""
     method = _Method(dispatcher.__name__.encode(), c_address(spread, (OBJECT, OBJECT, types.intp)), _FASTCALL, None)
     _METHODS.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx

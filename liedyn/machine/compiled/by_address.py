@@ -1,18 +1,17 @@
-"""Large named tuples inside compiled code, handed on by the address where they lie.
+"""Large named tuples inside compiled code, passed by address.
 
 Numba passes a named tuple as the numbers that describe its arrays, seven for a matrix: a record of forty arrays is
 pushed on the stack at each call, word by word, which takes longer than the arithmetic of a small robot.
 
     DISCRETISATION = record(Discretisation, types.float64, MATRIX, ...)         the type of an address
-
     @late(MODEL, DISCRETISATION, VECTOR)
-    def make_step(model, d, q): ...                 d.h is read where d lies; d.phases is the address of that part
+    def make_step(model, d, q): ...                 d.h is loaded from memory; d.phases is the address of that part
 
-    d = placed(d)         in a kernel: from here on by its address, as long as this kernel runs
-    d = contents(d)       the numbers once more, read all at once: what loops need stays in registers
+    d = placed(d)         in a kernel: d is an address from here on, valid until this kernel returns
+    d = contents(d)       loads all members at once, so that loops keep them in registers
 
-A late kernel that wants an address takes a named tuple, too. While an address is in use, what lies there must stay;
-what its arrays contain may change.
+A late kernel that expects an address also accepts the named tuple. While an address is in use the tuple must stay
+alive; the content of its arrays may change.
 """
 from llvmlite import ir
 from numba import types
@@ -26,7 +25,7 @@ from liedyn.machine.compiled.jit import group
 
 
 class Address(types.Type):
-    """Where a named tuple lies."""
+    """Type of the address of a named tuple."""
 
     def __init__(self, record):
         self.record = record
@@ -40,7 +39,7 @@ register_model(Address)(models.OpaqueModel)
 
 
 def record(made, *kinds):
-    """The type of the address of a named tuple whose entries are of these types, for arguments of `late` kernels."""
+    """The type of the address of a named tuple with members of the types `kinds`, for arguments of `late` kernels."""
     return Address(group(made, *(kind.record if isinstance(kind, Address) else kind for kind in kinds)))
 
 
@@ -53,7 +52,7 @@ def _is_number(kind):
 
 
 def _load(builder, at):
-    """Number by number: what nobody uses is left out then."""
+    """Load member by member, so that LLVM drops the unused ones."""
     kind = at.type.pointee
     if _is_number(kind):
         return builder.load(at)
@@ -113,7 +112,8 @@ def _as_address(context, builder, kind, wanted, value):
 
 @intrinsic
 def placed(typing, given):
-    """The address of a named tuple, on the stack of the kernel that calls this; must not leave it."""
+    """Store a named tuple on the stack of the calling kernel and return its address, which is valid until that kernel
+    returns."""
     if isinstance(given, Address):
         return given(given), lambda context, builder, signature, arguments: arguments[0]
     return Address(given)(given), lambda context, builder, signature, arguments: _place(builder, arguments[0])
@@ -121,7 +121,7 @@ def placed(typing, given):
 
 @intrinsic
 def contents(typing, given):
-    """The named tuple at an address; one that is none is itself."""
+    """The named tuple at an address; a named tuple is returned unchanged."""
     if isinstance(given, Address):
         return given.record(given), lambda context, builder, signature, arguments: _taken(
             context, builder, given.record, arguments[0])

@@ -1,8 +1,8 @@
-"""Python functions behind addresses of C functions, where no exception is lost.
+"""Python functions behind addresses of C functions, without losing exceptions.
 
 An exception may come before the first statement of a Python function, where no `try` of its own catches it: a signal
-that has arrived while compiled code ran is handled there. `ctypes` prints such an exception and drops it. So between
-`ctypes` and the function stands compiled code, which asks the interpreter for the exception itself.
+that arrived while compiled code ran is handled there. `ctypes` prints such an exception and drops it. So compiled code
+stands between C and the Python function, and fetches the exception from the interpreter itself.
 """
 import ctypes
 import functools
@@ -18,7 +18,8 @@ from liedyn.machine.compiled.objects import OBJECT, borrowed_none, counted, layo
 
 _POINTER, _I32, _I64, _DOUBLE = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 STOPPED = 2
-"""What `Failure.about` begins with where a function was ended by what ends the program; 1 where by an Exception."""
+"""First entry of `Failure.about` if the exception ends the program (KeyboardInterrupt, SystemExit); 1 for an
+`Exception`."""
 
 
 def _call(builder, name, returns, *args, more=False):
@@ -29,7 +30,8 @@ def _call(builder, name, returns, *args, more=False):
 
 @intrinsic
 def _guarded(typing, answer, raised, stops, about, t, q, v, a, lam, out):
-    """Call ``answer(t, q, v, a, lam, out)``; what it raises goes to the lists `raised` and `stops`, and NaN to out."""
+    """Call ``answer(t, q, v, a, lam, out)``; append its exception to the list `raised` or `stops`, and write NaN to
+    out."""
     def codegen(context, builder, signature, args):
         answer, raised, stops, about, t, *addresses = args
         out = addresses[-1]
@@ -49,7 +51,7 @@ def _guarded(typing, answer, raised, stops, about, t, q, v, a, lam, out):
             null = ir.Constant(_POINTER, None)
             result = _call(builder, "PyObject_CallFunctionObjArgs", _POINTER, answer, t, *addresses, null, more=True)
             builder.store(cgutils.is_null(builder, result), failed)
-            _call(builder, "Py_DecRef", ir.VoidType(), result)  # NULL too
+            _call(builder, "Py_DecRef", ir.VoidType(), result)  # also correct for NULL
             with builder.if_then(builder.load(failed), likely=False):
                 kind = context.get_python_api(builder).get_c_object("PyExc_Exception")
                 ordinary = _call(builder, "PyErr_ExceptionMatches", _I32, kind)
@@ -91,7 +93,7 @@ def _builtin():
 
 
 def _in_python(answer, raised, stops, about, *given):
-    """The same where the layout of arrays is not the one known here: it may lose what comes before its first line."""
+    """The same if the layout of arrays is not the known one: an exception before the first statement may be lost."""
     about, error = (ctypes.c_int64 * 8).from_address(about), None
     out = (ctypes.c_double * about[5]).from_address(given[-1])
     try:
@@ -118,7 +120,7 @@ def callback(kind, answer, raised, stops, about):
     kind : type
     answer : callable
     raised, stops : list
-        What it raises first; what it raises that ends the program.
+        Lists that receive its first `Exception`, and exceptions that end the program.
     about : int
         Address of `liedyn.machine.compiled.user_callbacks.Failure.about`.
     """

@@ -1,7 +1,7 @@
-"""What a terminal shows while kernels are compiled: one line after two seconds, or how many functions are done.
+"""Message in the terminal while kernels are compiled: one line after two seconds, or a count of compiled functions.
 
-Nothing is shown in pipes and files, and nothing with ``LIEDYN_QUIET=1`` in the environment. The line comes once in a
-process. The command line chooses a counter instead, and `liedyn warmup` nothing, as it has a bar of its own.
+Nothing is shown in pipes and files, and nothing with ``LIEDYN_QUIET=1`` in the environment. The line is shown once per
+process. The command line uses the counter; `liedyn warmup` shows neither, as it has a progress bar.
 """
 import os
 import sys
@@ -9,20 +9,20 @@ import threading
 import time
 
 PATIENCE = 2.0
-"""Seconds of compilation in a process after which it says so."""
+"""Seconds of compilation in a process after which the message appears."""
 LINE = ("liedyn: compiling kernels, which later calls and processes read from the cache; "
         "`liedyn warmup` compiles all of them ahead")
 
 
 class _Notice:
-    """How long this process has compiled, how many functions, and what is shown of it."""
+    """Time spent compiling in this process, number of functions, and what is shown of it."""
 
     def __init__(self):
         self.counts = self.is_silent = False
         self._spent, self._functions, self._begin, self._timer, self._is_late = 0.0, 0, None, None, False
 
     def begin(self):
-        """A function that no other one calls begins to be compiled."""
+        """The compilation of an outermost function begins."""
         self._begin = time.perf_counter()
         if not (self._is_late or self.is_silent) and _is_seen():
             self._timer = threading.Timer(max(PATIENCE - self._spent, 0.0), self._show)
@@ -30,7 +30,7 @@ class _Notice:
             self._timer.start()
 
     def one_more(self):
-        """A function has been compiled."""
+        """One more function has been compiled."""
         self._functions += 1
         if self.counts and self._is_late:
             seconds = self._spent + time.perf_counter() - self._begin
@@ -38,14 +38,14 @@ class _Notice:
                   end="", file=sys.stderr, flush=True)
 
     def end(self):
-        """It is done, with all that it calls."""
+        """The outermost function and all its callees are compiled."""
         self._spent += time.perf_counter() - self._begin
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def end_line(self):
-        """Go on below the counter, if there is one."""
+        """Begin a new line below the counter, if there is one."""
         if self.counts and self._is_late:
             print(file=sys.stderr)
 

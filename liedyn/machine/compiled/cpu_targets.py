@@ -1,10 +1,10 @@
-"""Levels of processors for which kernels can be compiled ahead, and how wide a register is.
+"""Levels of x86-64 processors for which kernels can be compiled ahead, and the width of a register.
 
-A processor of a level of x86-64 runs all that was compiled for it, so a wheel can carry kernels for a few levels
+A processor of a level runs code compiled for that level, so a wheel can contain kernels for a few levels
 (`liedyn.look.cli.wheel`). Kernels are written for registers of eight doubles or of four, and the width belongs to the
-level: code for x86-64-v3 that works on eight would split each register in two.
+level: code for x86-64-v3 with vectors of eight would split each register in two.
 
-``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=`` in the environment chooses a level below that of the processor.
+``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=`` in the environment selects a level below that of the processor.
 """
 import itertools
 
@@ -15,11 +15,11 @@ LEVELS = {
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
 }
-"""What each level has and the one below it, which comes next, has not (System V ABI, AMD64 supplement, 3.1.1)."""
+"""Features of each level that the next lower one, listed after it, lacks (System V ABI, AMD64 supplement, 3.1.1)."""
 
 
 def _features():
-    """Names of what the processor has for which Numba compiles."""
+    """Names of the processor features that Numba uses."""
     if not config.ENABLE_AVX:
         return set()
     if config.CPU_FEATURES is None:
@@ -28,8 +28,8 @@ def _features():
 
 
 def _level(name, features):
-    """The highest level that a processor with this name in LLVM and these features has; None if it has none."""
-    if name in LEVELS:  # features that it has by its name are not listed
+    """The highest level of a processor with this LLVM name and these features; None if there is none."""
+    if name in LEVELS:  # the features that belong to a level's name are not listed
         features = features.union(*[LEVELS[each] for each in list(LEVELS)[list(LEVELS).index(name):]])
     passed = list(itertools.takewhile(lambda level: features.issuperset(LEVELS[level]), reversed(LEVELS)))
     return passed[-1] if passed else None

@@ -1,18 +1,19 @@
-"""Kernels that are compiled when they are called for the first time, and called at their addresses.
+"""Kernels that are compiled at their first call and called by address.
 
-Numba compiles all that a kernel calls once more with it, also what the robot at hand does not have: contacts in every
-formulation and in the linearization of every arm. Of what is large or rare, once is enough, and only where needed.
+Numba compiles a kernel again with each of its callers, also for features that the robot at hand lacks: contacts in
+every formulation and in the linearization of every arm. A large or rarely used kernel should be compiled once, and only
+if needed:
 
     @late(MODEL, VECTOR, VECTOR)
     def put_contacts(model, q, residual):
         ...
 
-is called as any other kernel, with arguments of these very types, at a price of about two nanoseconds. Machine code
-finds the address in a variable of the process, ``liedyn_late_<module>_<name>``. While that is zero it calls Python,
+is called like any other kernel, with arguments of exactly these types, at a cost of about two nanoseconds. Machine code
+reads the address from a variable of the process, ``liedyn_late_<module>_<name>``. While that is zero it calls Python,
 which compiles the kernel or reads it from the cache.
 
-In a loop of a user's own over threads (`prange`), Python may be out of reach: the thread that waits for the others
-holds the interpreter's lock. So where a user's function is compiled, all that it may call is compiled with it.
+Inside a user's own parallel loop (`prange`), Python may be blocked: the thread that waits for the others holds the
+interpreter's lock. So when a user's function is compiled, all late kernels that it may call are compiled with it.
 """
 import _thread
 import ctypes
@@ -26,25 +27,25 @@ from numba.extending import intrinsic
 
 _I64 = ir.IntType(64)
 _LATE = {}
-"""All late kernels, by the name of the variable."""
+"""All late kernels by the name of their variable."""
 
 
 def compiled_for(kernel, kinds):
-    """What Numba knows of a kernel for arguments of these types, compiled or found in the cache."""
+    """Numba's compile result of a kernel for arguments of these types; compiled or read from the cache."""
     kernel.compile(kinds)
     return kernel.overloads[kinds]
 
 
 @dataclass(frozen=True, eq=False)
 class Late:
-    """A kernel, the types of its arguments, and where its address is kept."""
+    """A late kernel: function, argument types, and the variable that holds its address."""
 
     kernel: object
     kinds: tuple
     address: ctypes.c_int64
 
     def bind(self):
-        """Compile the kernel and keep its address; Ctrl-C waits for that."""
+        """Compile the kernel and store its address; Ctrl-C is deferred until that is done."""
         interrupted = False
         while not self.address.value:
             try:
@@ -66,7 +67,7 @@ binding.add_symbol("liedyn_bind", ctypes.cast(_bind, ctypes.c_void_p).value)
 
 @dataclass(frozen=True)
 class BindAll:
-    """Binds kernels by name. Numba calls it before a function that may call them, read from its cache."""
+    """Binds kernels by name. Numba calls it before a function that may call them and that was read from its cache."""
 
     names: tuple
 
@@ -77,7 +78,7 @@ class BindAll:
 
 
 def bind_called(library):
-    """Bind all that the code of a library may call, at once."""
+    """Bind all late kernels that the code of a library may call."""
     module = library._get_module_for_linking()
     names = tuple(sorted(each.name for each in module.global_variables if each.name in _LATE))
     if names:
@@ -87,7 +88,8 @@ def bind_called(library):
 
 
 def late_call(kernel, kinds, returned):
-    """An intrinsic that calls a kernel of one signature at its address; what it returns may be None, not known yet."""
+    """An intrinsic that calls a kernel of one signature by address; `returned` is its type, None if not yet
+    inferred."""
     name = f"liedyn_late_{kernel.__module__}_{kernel.__name__}".replace(".", "_")
     entry = _LATE[name] = Late(kernel, kinds, ctypes.c_int64(0))
     binding.add_symbol(name, ctypes.addressof(entry.address))
@@ -111,7 +113,7 @@ def late_call(kernel, kinds, returned):
         taken = []
         for k, (found, kind) in enumerate(zip(given, kinds, strict=True)):
             is_array = isinstance(kind, types.Array)
-            as_it_is = found == kind or is_array and found == kind.copy(readonly=True)  # late kernels read those only
+            as_it_is = found == kind or is_array and found == kind.copy(readonly=True)  # late kernels only read these
             if not as_it_is and (is_array or typing.can_convert(found, kind) is None):
                 raise TypingError(f"argument {k} of the late kernel {kernel.__name__} is {found}, not {kind}")
             taken.append(found if as_it_is else kind)

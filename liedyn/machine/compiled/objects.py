@@ -1,8 +1,8 @@
-"""Python objects inside compiled code: borrowed as they are, looked at through pointers, made where one is returned.
+"""Python objects inside compiled code: borrowed arguments, read through pointers, and new objects to return.
 
-What is read of an array are the fields of PyArrayObject and PyArray_Descr that NumPy's C interface publishes; what is
-called is its PyArray_New. `layout_is_known` verifies where they lie. Addresses enter compiled code as symbols, which
-the linker of each process resolves: kernels stay in the cache.
+Arrays are read through the fields of PyArrayObject and PyArray_Descr that NumPy's C interface publishes, and made with
+its PyArray_New. `layout_is_known` verifies the offsets. Addresses enter compiled code as symbols, which the linker of
+each process resolves, so that kernels can be cached.
 """
 import ctypes
 
@@ -15,7 +15,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.machine.compiled.jit import inline
 
-# bytes from the start of an object: CPython's header, then PyArrayObject; and of PyArray_Descr
+# offsets in bytes from the start of an object: CPython's header, then PyArrayObject; and in PyArray_Descr
 TYPE, DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 BYTE_ORDER, TYPE_NUMBER = 26, 28
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
@@ -24,14 +24,14 @@ NATIVE = ord("=")
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num
 
 STACK = 16384
-"""Largest workspace on the stack, in numbers: 128 KiB, where the smallest stacks of threads have 512. What needs more,
-robots of more than two hundred bodies, goes the general way, and does not notice what that costs."""
+"""Largest workspace on the stack, in numbers: 128 KiB, as the smallest thread stacks have 512. Robots of more than two
+hundred bodies need more; they use the general way, whose overhead is small beside their computation."""
 
 _POINTER, _I32, _I64, _DOUBLE = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
 
 class ObjectType(types.Type):
-    """A Python object: nothing converted, nothing counted."""
+    """A Python object, neither converted nor reference-counted."""
 
     def __init__(self):
         super().__init__("PythonObject")
@@ -51,7 +51,7 @@ box(ObjectType)(lambda typ, value, c: value)
 
 
 def layout_is_known():
-    """Do arrays of this interpreter look as the constants above say?"""
+    """True if arrays of this interpreter have the offsets above."""
     def read(address, ctype):
         return ctype.from_address(address).value
 
@@ -74,7 +74,7 @@ def layout_is_known():
 
 
 def _new_array_function():
-    """Address of PyArray_New, place 93 in NumPy's table of C functions, found as extension modules find it."""
+    """Address of PyArray_New, entry 93 in NumPy's table of C functions, which is located as extension modules do."""
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     at = table(np._core._multiarray_umath._ARRAY_API, None)
@@ -102,11 +102,11 @@ def _extents(context, builder, typ, shape):
     return [context.cast(builder, builder.extract_value(shape, k), n, types.intp) for k, n in enumerate(typ)]
 
 
-# ---- looking at objects
+# ---- reading objects
 
 
 def address_of_type(kind, name):
-    """A compiled function that returns the address of a Python class, under a name for the linker."""
+    """A compiled function that returns the address of a Python class, by a symbol `name` for the linker."""
     binding.add_symbol(name, id(kind))
 
     @intrinsic
@@ -149,7 +149,7 @@ def extent_of(typing, x, k):
 
 @intrinsic
 def has_shape(typing, x, shape):
-    """Is an array object, of as many axes as `shape` has entries, of this shape?"""
+    """True if an array object has this shape, with as many axes as `shape` has entries."""
     def codegen(context, builder, sig, args):
         dimensions, same = _field(builder, args[0], DIMENSIONS, _I64.as_pointer()), cgutils.true_bit
         for k, n in enumerate(_extents(context, builder, shape, args[1])):
@@ -162,7 +162,7 @@ def has_shape(typing, x, shape):
 
 @inline
 def is_array(x, number, ndim, flags):
-    """An ndarray proper of native numbers, with so many axes and all of these flags?"""
+    """True for an ndarray (no subclass) of native numbers with `ndim` axes and all of these flags."""
     if type_of(x) != ndarray_type():
         return False
     descr = descr_of(x)
@@ -189,34 +189,34 @@ def tuple_size(typing, x):
 
 @intrinsic
 def item(typing, x, k):
-    """Object k of a tuple, borrowed."""
+    """Object k of a tuple, as a borrowed reference."""
     return OBJECT(OBJECT, types.intp), lambda context, builder, sig, args: _call(
         builder, "PyTuple_GetItem", _POINTER, *args)
 
 
 @intrinsic
 def integer(typing, x):
-    """A Python int."""
+    """The value of a Python int."""
     return types.int64(OBJECT), lambda context, builder, sig, args: _call(builder, "PyLong_AsLongLong", _I64, *args)
 
 
 @intrinsic
 def number_of(typing, names, name):
-    """The integer, at least zero, that a dict holds for a name; -1 if it has none."""
+    """The non-negative integer that a dict holds for a name; -1 if the name is missing."""
     def codegen(context, builder, sig, args):
-        found = _call(builder, "PyDict_GetItemWithError", _POINTER, *args)  # borrowed
+        found = _call(builder, "PyDict_GetItemWithError", _POINTER, *args)  # a borrowed reference
         known, place = cgutils.is_not_null(builder, found), cgutils.alloca_once_value(builder, ir.Constant(_I64, -1))
         with builder.if_else(known, likely=True) as (if_known, if_not):
             with if_known:
                 builder.store(_call(builder, "PyLong_AsLongLong", _I64, found), place)
-            with if_not:  # what is not hashable is an error
+            with if_not:  # a key that cannot be hashed raises
                 _call(builder, "PyErr_Clear", ir.VoidType())
         return builder.load(place)
 
     return types.intp(OBJECT, OBJECT), codegen
 
 
-# ---- arrays that nobody owns
+# ---- arrays without an owner
 
 NUMBERS, INTEGERS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
 
@@ -229,7 +229,7 @@ def _array(context, builder, array_type, data, size):
 
 @intrinsic
 def numbers(typing, x, size):
-    """The first numbers of an array object, flat."""
+    """The first `size` numbers of an array object, flat."""
     def codegen(context, builder, sig, args):
         return _array(context, builder, NUMBERS, _field(builder, args[0], DATA, _DOUBLE.as_pointer()), args[1])
 
@@ -238,7 +238,7 @@ def numbers(typing, x, size):
 
 @intrinsic
 def no_numbers(typing, size):
-    """No array at all, that says it has `size` numbers."""
+    """An array that claims `size` numbers but has no memory."""
     def codegen(context, builder, sig, args):
         return _array(context, builder, NUMBERS, ir.Constant(_DOUBLE.as_pointer(), None), args[0])
 
@@ -247,7 +247,7 @@ def no_numbers(typing, size):
 
 @intrinsic(prefer_literal=True)
 def integers_or_zeros(typing, x, usual, size):
-    """The integers of an array object, or where that is unusual `size` (a literal) zeros."""
+    """The integers of an array object; if it is not the usual one, `size` (a literal) zeros."""
     def codegen(context, builder, sig, args):
         count = size.literal_value
         zeros = cgutils.global_constant(builder, "zeros", ir.Constant(ir.ArrayType(_I64, count), [0] * count))
@@ -261,11 +261,12 @@ def integers_or_zeros(typing, x, usual, size):
 
 @intrinsic
 def scratch(typing, size):
-    """`size` numbers on the stack of the kernel that calls this (not of a helper); of size -1 if more than `STACK`."""
+    """`size` numbers on the stack of the kernel that calls this (not of a helper); an array of size -1 if that exceeds
+    `STACK`."""
     def codegen(context, builder, sig, args):
         fits = builder.icmp_signed("<=", args[0], ir.Constant(_I64, STACK))
         data = builder.alloca(_DOUBLE, builder.select(fits, args[0], ir.Constant(_I64, 0)))
-        data.align = 64  # a line of the cache
+        data.align = 64  # a cache line
         return _array(context, builder, NUMBERS, data, builder.select(fits, args[0], ir.Constant(_I64, -1)))
 
     return NUMBERS(types.intp), codegen
@@ -273,7 +274,7 @@ def scratch(typing, size):
 
 @intrinsic
 def shaped(typing, x, shape):
-    """A flat array in another shape of as many numbers; it owns nothing."""
+    """A flat array seen in another shape of the same size, without ownership."""
     kind = types.Array(x.dtype, len(shape), "C")
 
     def codegen(context, builder, sig, args):
@@ -290,7 +291,7 @@ def shaped(typing, x, shape):
 
 @intrinsic
 def place_of(typing, x):
-    """Address of the numbers of an array."""
+    """Address of the data of an array."""
     def codegen(context, builder, sig, args):
         return builder.ptrtoint(make_array(NUMBERS)(context, builder, args[0]).data, _I64)
 
@@ -302,7 +303,7 @@ def place_of(typing, x):
 
 @intrinsic
 def counted(typing, x):
-    """The same object with one reference more."""
+    """The same object with its reference count increased by one."""
     def codegen(context, builder, sig, args):
         context.get_python_api(builder).incref(args[0])
         return args[0]
@@ -321,11 +322,11 @@ def _new_array(builder, extents):
 
 
 def _or_none(context, builder, x, failed):
-    """x, or None where there was no memory: the general way will say so."""
+    """x, or None if memory is exhausted: the general way will then raise the error."""
     api, place = context.get_python_api(builder), cgutils.alloca_once_value(builder, x)
     with builder.if_then(failed, likely=False):
         api.err_clear()
-        api.decref(x)  # Py_DecRef takes NULL too
+        api.decref(x)  # Py_DecRef accepts NULL
         none = api.borrow_none()
         api.incref(none)
         builder.store(none, place)
@@ -353,7 +354,7 @@ def new_arrays(typing, shapes):
             for k, shape in enumerate(shapes):
                 x = _new_array(builder, _extents(context, builder, shape, builder.extract_value(args[0], k)))
                 builder.store(builder.or_(builder.load(failed), cgutils.is_null(builder, x)), failed)
-                api.tuple_setitem(whole, k, x)  # takes the reference over
+                api.tuple_setitem(whole, k, x)  # steals the reference
         return _or_none(context, builder, whole, builder.load(failed))
 
     return OBJECT(shapes), codegen

@@ -1,7 +1,8 @@
-"""From Python's bytecode to LLVM code: the passes of Numba that kernels need, and no others.
+"""From Python's bytecode to LLVM code: only those passes of Numba that kernels need.
 
-Numba's own pipeline also looks for parallel loops, closures, generators, object mode and much else, and prepares the
-function anew for each of them. Kernels have none of these. What is left is done in the same order by the same parts.
+Numba's own pipeline also looks for parallel loops, closures, generators, object mode and more, and analyses the
+function anew for each of them. Kernels have none of these. The remaining passes run in Numba's order, with Numba's
+code.
 """
 import contextlib
 import functools
@@ -15,9 +16,10 @@ from numba.core.targetconfig import ConfigStack
 
 
 class Types(typing.Context):
-    """Numba's context of types, which remembers what it has found: kernels multiply the same types all along."""
+    """Numba's typing context with a memory of resolved operations, as kernels multiply the same types again and
+    again."""
 
-    def __init__(self, context):  # not Numba's: all that is known about types is shared
+    def __init__(self, context):  # not Numba's __init__: all type information is shared
         self.__dict__.update(context.__dict__)
         self._known, self._found = {}, None
 
@@ -26,7 +28,7 @@ class Types(typing.Context):
             return super().resolve_function_type(func, args, kws)
         plain = tuple(map(types.unliteral, args))
         if all(isinstance(each, (types.Number, types.Boolean)) for each in plain):
-            args = plain  # arithmetic on numbers is the same for all numbers
+            args = plain  # arithmetic is resolved alike for all these numbers
         key = func, tuple(args), tuple(kws.items()) if kws else ()
         if key not in self._found:
             self._found[key] = super().resolve_function_type(func, args, kws)
@@ -34,7 +36,7 @@ class Types(typing.Context):
 
     @contextlib.contextmanager
     def with_flags(self, flags):
-        """While a function with these flags is compiled: what is found depends on them."""
+        """Context for compiling a function with these flags, on which the resolved operations depend."""
         before, self._found = self._found, self._known.setdefault(flags, {})
         try:
             yield
@@ -46,13 +48,13 @@ types_of = functools.cache(Types)
 
 
 class Compiler(CompilerBase):
-    """What Numba's dispatcher asks to compile a function."""
+    """The compiler class that Numba's dispatcher calls."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, names):
         super().__init__(types_of(typingctx), targetctx, library, args, return_type, flags, names)
 
     lower = staticmethod(typed_passes.NativeLowering().run_pass)
-    """The step that makes LLVM code."""
+    """The step that generates LLVM code."""
 
     def _compile_core(self):
         state, flags = self.state, self.state.flags.copy()
@@ -75,19 +77,19 @@ def _read(state):
 
 
 def _prune(state):
-    """Leave out branches that the types of the arguments decide, such as those on None."""
+    """Remove branches that the argument types decide, such as tests for None."""
     rewrite_semantic_constants(state.func_ir, state.args)
     dead_branch_prune(state.func_ir, state.args)
 
 
 def _single_assignments(state):
-    """Each variable is assigned once; what comes from several branches is a phi node."""
+    """Convert to static single assignment: values from several branches meet in a phi node."""
     state.func_ir = reconstruct_ssa(state.func_ir)
     state.func_ir._definitions = build_definitions(state.func_ir.blocks)
 
 
 def _plain_assignments(state):
-    """Back again: what comes from several branches is assigned in each."""
+    """Convert back: each branch assigns the variable."""
     state.func_ir = typed_passes.PreLowerStripPhis()._strip_phi_nodes(state.func_ir)
     state.func_ir._definitions = build_definitions(state.func_ir.blocks)
 

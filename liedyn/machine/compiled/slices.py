@@ -1,10 +1,12 @@
-"""Long work in compiled code, in slices of bounded time: between two of them Python handles signals, as Ctrl-C.
+"""Long computations in compiled code, cut into slices of bounded time: between slices Python handles signals such as
+Ctrl-C.
 
-While compiled code runs, a signal only leaves a note, which the interpreter reads when it goes on. So whatever may take
-long comes back to Python every tenth of a second. How much work that is, `Slices` learns from the slices before.
+While compiled code runs, a signal only sets a flag, which the interpreter reads when it continues. So every long
+computation returns to Python every tenth of a second. `Slices` estimates from the previous slices how much work fits
+into one.
 
-A function of the user that compiled code calls may be where the signal arrives. What it raises there cannot pass
-through compiled code; it is kept (`stops`), and raised at the end of the slice.
+A signal may also arrive in a user's function that compiled code calls. Its exception cannot pass through compiled code;
+it is stored (`stops`) and raised at the end of the slice.
 """
 import contextlib
 import signal
@@ -13,16 +15,24 @@ import time
 import weakref
 
 LONGEST = 0.1
-"""Seconds that a slice should take."""
+"""Wanted duration of a slice in seconds."""
 GROWTH = 8
-"""A slice is at most so many times as long as the one before: what comes may take longer than what has been."""
+"""Largest ratio of a slice to the one before, as the work ahead may be slower than the work done."""
 
 _STOPS = []
 _FAILURES = weakref.WeakSet()
 
 
 class Slices:
-    """How many pieces of one kind of work make a slice.
+    """Chooses how many pieces of one kind of work make a slice.
+
+    Parameters
+    ----------
+    first : int
+        Pieces of the first slice. It may include compilation, so its time is ignored: the second slice has the same
+        length and is the first to be measured.
+    growth : int
+        See `GROWTH`.
 
     Parameters
     ----------
@@ -37,7 +47,12 @@ class Slices:
         self.pieces, self.growth, self._is_first = first, growth, True
 
     def of(self, count, block=1):
-        """Yield (begin, end) of each slice of `count` pieces, whole blocks but for the last one.
+        """Yield (begin, end) of each slice of `count` pieces, in multiples of `block` except for the last one.
+
+        Raises
+        ------
+        BaseException
+            The exception that ended a user's function: KeyboardInterrupt, SystemExit.
 
         Raises
         ------
@@ -53,27 +68,27 @@ class Slices:
             raise_stops()
 
     def until(self, done):
-        """Yield how many pieces a slice may take, until `done()`; raises as `of` does."""
+        """Yield the number of pieces of each next slice, until `done()`; raises as `of` does."""
         while not done():
             with self.timed(self.pieces):
                 yield self.pieces
             raise_stops()
 
     def timed(self, pieces):
-        """Learn from a slice of so many pieces, made within the context."""
+        """Context that measures a slice of so many pieces."""
         return _Timed(self, pieces)
 
     def learn(self, pieces, seconds):
-        """Conclude from a slice of so many pieces how many the next one has."""
+        """Choose the next number of pieces from the measured time of this one."""
         wanted = LONGEST * pieces / max(seconds, 1e-9)
-        # a short last slice says less than a whole one
+        # a short last slice is a worse measurement than a whole one
         if not self._is_first and (wanted < self.pieces or pieces >= self.pieces):
             self.pieces = max(1, int(min(wanted, self.growth * self.pieces)))
         self._is_first = False
 
 
 class _Timed:
-    """A context, which tells `Slices` how long it took where nothing is raised."""
+    """The context of `Slices.timed`; an exception makes it skip the measurement."""
 
     __slots__ = ("slices", "pieces", "started")
 
@@ -89,13 +104,14 @@ class _Timed:
 
 
 def stops(failure):
-    """Where compiled code leaves what ends the program, of a user's function with this `Failure`: a list."""
+    """The list to which compiled code appends exceptions that end the program, raised by the user's function with this
+    `Failure`."""
     _FAILURES.add(failure)
     return _STOPS
 
 
 def raise_stops():
-    """Raise what has ended a user's function, if something has; nobody is told of it again."""
+    """Raise the stored exception that ended a user's function, if there is one, and forget it."""
     if _STOPS:
         error = _STOPS[0]
         forget_stops()
@@ -103,7 +119,7 @@ def raise_stops():
 
 
 def forget_stops():
-    """Nothing has ended a user's function."""
+    """Forget stored exceptions."""
     _STOPS.clear()
     for failure in list(_FAILURES):
         if failure.about[0] > 1:
@@ -112,10 +128,11 @@ def forget_stops():
 
 @contextlib.contextmanager
 def interrupts_noted():
-    """Ctrl-C raises nothing within the context, but is noted in the list that is given, and handled at the end.
+    """Within the context Ctrl-C raises nothing; it is noted in the list that the context returns, and handled at the
+    end.
 
-    For libraries written in C++ that call functions of Python, and tell nobody what those raise; and for Numba, which
-    takes an interrupt for something that is wrong with the types, and remembers it.
+    For C++ libraries that call Python functions and drop their exceptions; and for Numba, which mistakes an interrupt
+    for a typing error, and remembers it.
     """
     noted, handler = [], signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

@@ -1,7 +1,8 @@
-"""Arguments of a kernel, kept as compiled code holds them: Python then passes one address instead of all of them.
+"""Arguments of a kernel, stored in Numba's struct layout: Python then passes one address instead of all of them.
 
-Numba's dispatcher takes each array of a named tuple apart at every call; of the hundred that a step of a simulation
-takes, that is ten times the step. `Kept` does it once. Whoever has made it holds the arrays: nothing counts them.
+Numba's dispatcher unpacks each array of a named tuple at every call; for the hundred arrays of a simulation step that
+takes ten times as long as the step. `Kept` unpacks them once. Its owner must hold the arrays, as references are not
+counted.
 """
 import ctypes
 
@@ -18,13 +19,13 @@ _I64 = ir.IntType(64)
 
 @intrinsic
 def _size_of(typing, values):
-    """Bytes that values take in memory."""
+    """Size in bytes of values in memory."""
     return types.int64(values), lambda context, builder, sig, args: ir.Constant(
         _I64, context.get_abi_sizeof(args[0].type))
 
 
 def _unowned(context, builder, kind, value):
-    """A value whose arrays belong to nobody: what Numba counts of a Python array ends with the call that it was for."""
+    """A value with arrays without an owner: the reference that Numba counts for a Python array ends with the call."""
     if isinstance(kind, types.BaseTuple):
         parts = [_unowned(context, builder, each, builder.extract_value(value, k)) for k, each in enumerate(kind)]
         return context.make_tuple(builder, kind, parts)
@@ -56,7 +57,12 @@ def _put(address, values):
 
 
 class Kept:
-    """A named tuple of numbers and arrays at an address, as long as this object lives.
+    """A named tuple of numbers and arrays stored at an address, as long as this object lives.
+
+    Attributes
+    ----------
+    values : tuple
+    address : int
 
     Attributes
     ----------
@@ -71,11 +77,11 @@ class Kept:
         _put(self.address, values)
 
     def __reduce__(self):
-        return Kept, (self.values,)  # a copy has an address of its own
+        return Kept, (self.values,)  # a copy gets an address of its own
 
 
 def kept(kind):
-    """What reads the values of a Numba type at an address, in compiled code."""
+    """An intrinsic that reads values of a Numba type from an address."""
     @intrinsic
     def read(typing, address):
         def codegen(context, builder, sig, args):
@@ -87,7 +93,7 @@ def kept(kind):
 
 
 def functions_of(dispatcher, count):
-    """A kernel of `count` integers that returns one, as two functions: the first holds the interpreter's lock, which a
-    short call would wait for afterwards; the second one lets other threads run."""
+    """A kernel that takes `count` integers and returns one, as two functions: the first holds the interpreter's lock,
+    as a short call would have to wait to get it back; the second one releases it for other threads."""
     address, kinds = c_address(dispatcher, (types.int64,) * count), [ctypes.c_int64] * (count + 1)
     return ctypes.PYFUNCTYPE(*kinds)(address), ctypes.CFUNCTYPE(*kinds)(address)

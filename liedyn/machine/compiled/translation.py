@@ -1,16 +1,16 @@
-"""Machine code for what is called from outside, and for nothing else.
+"""Machine code only for functions that are called from outside.
 
-Numba translates every function that another one calls: it links all that this one calls into it, optimises the whole
-and makes machine code, although its caller takes the LLVM code only, and does the same again. In a chain of kernels the
-innermost is optimised and translated as often as the chain is long: half of the time of a first call.
+Numba translates every function that another one calls: it links all callees into it, optimises the whole and makes
+machine code, although its caller uses the LLVM code only, and optimises that again. In a chain of kernels the innermost
+is optimised and translated as often as the chain is long: half of the time of a first call.
 
-Here a function that is compiled because another one calls it stops at its own LLVM code, in which helpers have been
-absorbed and what is obvious has been simplified. The outermost kernel links all that it calls, each once, and is
-optimised and translated once. A kernel that has stopped so and is called from Python later goes the rest of its way.
+Here a function that is compiled for a caller stops at its own LLVM code, in which helpers have been inlined and
+simplified. The outermost kernel links all its callees, each once, and is optimised and translated once. A kernel that
+stopped at LLVM code and is called from Python later is then translated.
 
-This leans on parts of Numba that it does not promise to keep: the classes here are those of `numba.core` with a few
-methods changed. With a version of Numba that is not in `KNOWN`, kernels are compiled as Numba does it; only the first
-call takes longer then.
+This uses parts of Numba that may change: the classes here are those of `numba.core` with a few methods overridden. With
+a version of Numba that is not in `KNOWN`, kernels are compiled by Numba's own pipeline; only the first call takes
+longer then.
 """
 import contextlib
 import copy
@@ -32,14 +32,14 @@ from liedyn.machine.compiled.passes import Compiler
 from liedyn.machine.compiled.slices import interrupts_noted
 
 KNOWN = {(0, 68)}
-"""Versions of Numba with which this has been tried."""
+"""Versions of Numba with which this was tested."""
 IS_KNOWN = numba.version_info[:2] in KNOWN and not numba.config.DISABLE_JIT
 
 
 class Waiting:
-    """What stands for the entry point of a function without machine code, and what its wrappers are made of.
+    """Stands for the entry point of a function without machine code, and holds what its wrappers are made from.
 
-    Numba takes an entry point as a key, too, under which callers find the function.
+    Numba uses an entry point also as a key, by which callers find the function.
     """
 
     def __init__(self, library, fndesc, env):
@@ -47,18 +47,18 @@ class Waiting:
 
 
 class Library(JITCodeLibrary):
-    """The LLVM code of one function, with what it calls remembered rather than linked in."""
+    """The LLVM code of one function; its callees are remembered, not linked in."""
 
     is_helper = False
     knows_environments = False
-    """Those of functions in it lack constants of wrappers: the cache must not set them in place of the full ones."""
+    """Its functions' environments lack the wrappers' constants: the cache must not replace complete ones by them."""
 
-    def add_ir_module(self, ir_module):  # Numba's, without verifying each: the whole is verified
+    def add_ir_module(self, ir_module):  # as Numba's, but only the whole is verified, not each module
         module = llvm.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
         module.name = ir_module.name
         self.add_llvm_module(module)
 
-    def _optimize_functions(self, ll_module):  # `absorb` does it
+    def _optimize_functions(self, ll_module):  # done in `absorb`
         ll_module.data_layout = self._codegen._data_layout
 
     def add_linking_library(self, library):
@@ -67,10 +67,10 @@ class Library(JITCodeLibrary):
         self._linking_libraries.append(library)
 
     def absorb(self):
-        """Take in the helpers that vanish into this function, and what they call; simplify while it is small.
+        """Inline the helpers of this function and their helpers, and simplify while it is small.
 
-        All at once, in the outermost kernel, took two to three times as long: LLVM's cost of variables in memory grows
-        with their number times the size of the function.
+        Doing all at once, in the outermost kernel, took two to three times as long: LLVM's cost of variables in memory
+        grows with their number times the size of the function.
         """
         helpers = {each: None for each in self._linking_libraries if isinstance(each, Library) and each.is_helper}
         own = _defined(self._final_module)
@@ -83,11 +83,13 @@ class Library(JITCodeLibrary):
         self._codegen.simplify(self._final_module)
 
     def _inherit(self, library):
-        """What is to be done when code of a library is read from the cache; what users' functions need is theirs."""
+        """Take over the actions for reading a library from the cache; those of users' functions concern only their
+        own."""
         self._reload_init.update(each for each in library._reload_init if not isinstance(each, BindAll))
 
     def _called(self):
-        """All libraries that this one needs, each once; finished ones last, as LLVM takes what is wanted by then."""
+        """All libraries that this one needs, each once; finished ones last, as LLVM links only symbols that are needed
+        by then."""
         found, waiting = {}, [self]
         while waiting:
             for library in waiting.pop()._linking_libraries:
@@ -118,22 +120,22 @@ def _defined(module):
 
 
 def _allow_copies(module, own):
-    """Functions other than a module's own may be defined elsewhere, too, and may vanish."""
+    """Declare a module's foreign functions as available elsewhere, so that LLVM may drop them."""
     for function in module.functions:
         if not function.is_declaration and function.linkage == llvm.Linkage.external and function.name not in own:
             function.linkage = "linkonce_odr"
 
 
 class Codegen(JITCPUCodegen):
-    """Numba's engine, with another kind of library."""
+    """Numba's code generator with another class of library."""
 
     _library_class = Library
 
-    def __init__(self, codegen):  # not Numba's, which would start a second engine
+    def __init__(self, codegen):  # not Numba's __init__, which would start a second engine
         self.__dict__.update(codegen.__dict__)
 
     def simplify(self, module):
-        """What makes a function with absorbed helpers small again."""
+        """Simplify a function into which helpers have been inlined."""
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         passes.add_sroa_pass()
@@ -144,13 +146,13 @@ class Codegen(JITCPUCodegen):
 
 
 class Context(cpu.CPUContext):
-    """Numba's context, in which functions wait for machine code until someone calls them."""
+    """Numba's target context, in which functions wait for machine code until they are called from outside."""
 
-    def __init__(self, context):  # not Numba's: all that is known about functions is shared
+    def __init__(self, context):  # not Numba's __init__: all information about functions is shared
         self.__dict__.update(context.__dict__)
         self._internal_codegen = Codegen(context.codegen())
 
-    def subtarget(self, **options):  # Numba's makes a new object and runs the code above on it
+    def subtarget(self, **options):  # Numba's makes a new object and runs the __init__ above on it
         changed = copy.copy(self)
         changed.__dict__.update(options)
         return changed
@@ -166,7 +168,7 @@ _context = functools.cache(Context)
 
 
 class _Lowering(typed_passes.NativeLowering):
-    """Numba's, with the wrappers for Python and C left for later."""
+    """Numba's lowering, which leaves the wrappers for Python and C for later."""
 
     def run_pass(self, state):
         flags = state.flags
@@ -185,15 +187,15 @@ class _Compiler(Compiler):
 
 
 class _Chain:
-    """The functions that are being compiled now, each because the one before calls it."""
+    """The functions that are being compiled now, each for the one before."""
 
     thread = None
 
     @contextlib.contextmanager
     def begun(self):
-        with interrupts_noted(), global_compiler_lock:  # Numba takes an interrupt for an error of types, and goes on
+        with interrupts_noted(), global_compiler_lock:  # Numba would take an interrupt for a typing error and continue
             collects = gc.isenabled()
-            gc.disable()  # a collection walks over millions of objects, none of which can be given up yet
+            gc.disable()  # a collection would walk over millions of objects, none of which is garbage yet
             self.thread = threading.get_ident()
             notice.begin()
             try:
@@ -212,7 +214,7 @@ _chain = _Chain()
 
 
 class Dispatcher(CPUDispatcher):
-    """A function of Numba that gets machine code when it is called from outside."""
+    """Numba's dispatcher of a function that gets machine code only when it is called from outside."""
 
     def compile(self, sig):
         if _chain.goes_on():
@@ -223,26 +225,26 @@ class Dispatcher(CPUDispatcher):
             return self._translate(sig, entry) if isinstance(entry, Waiting) else entry
 
     def _compile_for_args(self, *args, **kws):
-        if self.targetoptions.get("no_cpython_wrapper"):  # nothing is there that Python could call
+        if self.targetoptions.get("no_cpython_wrapper"):  # there is no wrapper that Python could call
             raise TypeError(f"{self.__module__}.{self.__name__} is a helper of compiled code: Python cannot call it")
         return super()._compile_for_args(*args, **kws)
 
     def _alone(self, sig):
-        """Two processes that begin at once would both compile what the cache will hold in a moment."""
+        """Let one of two processes that start at once compile, and the other one wait for the cached file."""
         alone = None if isinstance(sig, tuple) and sig in self.overloads else getattr(self._cache, "alone", None)
         return alone(sig, self.targetctx.codegen()) if alone else contextlib.nullcontext()
 
-    def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
+    def get_call_template(self, args, kws):  # Numba's chooses among all signatures; a kernel has exactly the one wanted
         pysig, args = self._compiler.fold_argument_types(args, kws)
         self.compile(args)
-        if not _chain.goes_on():  # a user's function calls this one
+        if not _chain.goes_on():  # the caller is a user's function
             bind_called(self.overloads[args].library)
         found = self.overloads[args].signature
         return typing.make_concrete_template(self.__name__, key=self.__name__, signatures=[found]), pysig, args, {}
 
     def add_overload(self, cres):
         if isinstance(cres.entry_point, Waiting) or self.targetoptions.get("no_cpython_wrapper"):
-            self.overloads[cres.signature.args] = cres  # Python's side is not told, or not yet
+            self.overloads[cres.signature.args] = cres  # Python's wrapper is not registered, or not yet
         else:
             super().add_overload(cres)
 
@@ -268,7 +270,7 @@ class Dispatcher(CPUDispatcher):
 
 def compiled(function, **options):
     """`njit` for kernels and their helpers."""
-    if not IS_KNOWN:  # there a kernel is compiled with its caller, whose promise to make no arrays is not its own
+    if not IS_KNOWN:  # Numba then compiles a kernel with its callers, to which "makes no arrays" does not apply
         options.setdefault("_nrt", True)
     if not IS_KNOWN or options.get("parallel"):
         return njit(**options)(function)

@@ -1,8 +1,8 @@
-"""C functions of one signature made of users' functions, compiled ones or plain Python
+"""C functions of one signature, made from users' functions, compiled or plain Python
 (`liedyn.machine.compiled.user_functions`).
 
-An exception cannot pass through C. Where a function fails, or what it returns is no answer, the C function returns NaN
-and keeps the arguments, those of the first failure, whatever thread it is in.
+An exception cannot pass through C. If a function fails or returns an invalid result, the C function returns NaN and
+stores the arguments of the first failure, in whatever thread it happened.
 """
 import ctypes
 
@@ -23,7 +23,7 @@ _C_ARGUMENTS = (_NUMBER, *[types.CPointer(_NUMBER)] * 5)
 _KINDS = dict(zip(ARGUMENTS, (_NUMBER, *[types.Array(_NUMBER, 1, "C")] * 4)))
 
 
-# ---- answers
+# ---- results
 
 
 def is_finite(out, size):
@@ -34,7 +34,7 @@ def is_finite(out, size):
 
 
 def is_pose(out):
-    """Do the numbers begin with a (4, 4) pose?"""
+    """True if the numbers begin with a (4, 4) pose."""
     if out[12] != 0.0 or out[13] != 0.0 or out[14] != 0.0 or out[15] != 1.0:
         return False
     for i in range(3):
@@ -50,7 +50,7 @@ _is_finite, _is_pose = inline(is_finite), inline(is_pose)
 
 
 def _put(out, at, result):
-    """Write a number, an array, or a tuple of these to `out` from `at` on; returns the next free place."""
+    """Write a number, an array, or a tuple of these to `out` from index `at` on; returns the next free index."""
     raise NotImplementedError("compiled code only")
 
 
@@ -81,7 +81,17 @@ def _put_compiled(out, at, result):
 
 
 class Failure:
-    """The arguments with which a function has failed first.
+    """The arguments of the first failure of a function.
+
+    Attributes
+    ----------
+    about : ndarray of int64
+        State (0 no failure, 1 failed, 2 ended by an exception that ends the program); sizes of q, v, a, lam and of the
+        result; 1 if the result begins with a pose; address of `numbers`.
+    numbers : ndarray
+        t; for compiled functions then q, v, a, lam.
+    raised : list of BaseException
+        The exception of a plain Python function: none or one.
 
     Attributes
     ----------
@@ -107,14 +117,14 @@ class Failure:
         return float(self.numbers[0])
 
     def take(self, arguments):
-        """The arguments by name and the error, which are then forgotten."""
+        """The arguments by name and the exception; both are then forgotten."""
         arrays = np.split(self.numbers[1:].copy(), np.cumsum(self.about[1:4]))
         found, error = dict(zip(ARGUMENTS, (self.t, *arrays))), next(iter(self.raised), None)
         self.forget()
         return [found[name] for name in arguments], error
 
     def forget(self):
-        """As if it had not failed."""
+        """Forget the failure."""
         self.about[0] = 0
         self.raised.clear()
 
@@ -130,7 +140,7 @@ def _numbers_at(typing, address):
 
 @intrinsic
 def _is_first(typing, about):
-    """Put 1 to the first place, where 0 is; only one thread is told that it did."""
+    """Set the first entry from 0 to 1, atomically; true for the one thread that did it."""
     def codegen(context, builder, signature, args):
         number, order = ir.IntType(64), "seq_cst"
         return builder.extract_value(builder.cmpxchg(args[0], number(0), number(1), order, order), 1)
@@ -140,9 +150,10 @@ def _is_first(typing, about):
 
 @kernel_in_place
 def judge(about, count, t, q, v, a, lam, out):
-    """Is `out`, of which `count` numbers have been put, an answer? If not, it becomes NaN, and the arguments are kept.
+    """Check the result `out`, of which `count` numbers have been written; if it is invalid, fill it with NaN and store
+    the arguments.
 
-    A kernel of its own, called at its address, as all of it would be compiled once more with each user's function.
+    A kernel of its own, called by address: inlined, it would be compiled again with each user's function.
     """
     size, fine = about[5], count == about[5]
     if fine:
@@ -179,13 +190,13 @@ def _judge(typing, address, about, count, t, q, v, a, lam, out):
     return types.void(types.int64, types.int64, types.int64, *_C_ARGUMENTS), codegen
 
 
-# ---- entries
+# ---- entry points
 
 
 def compiled_entry(function, arguments, failure):
-    """Its address, and what must live as long: a C function that calls a compiled one."""
+    """Address of a C function that calls a compiled one, and the object that must live as long."""
     kinds = tuple(_KINDS[name] for name in arguments)
-    if not function._can_compile:  # it has been for given types, perhaps of other layouts, and refuses to be again
+    if not function._can_compile:  # it was compiled for given types, perhaps of other layouts, and refuses further ones
         function = jit(**function.targetoptions)(function.py_func)
     address, places = address_for(function, kinds), [ARGUMENTS.index(name) for name in arguments]
     compiled = function.overloads[kinds]
@@ -196,7 +207,7 @@ def compiled_entry(function, arguments, failure):
 
     @intrinsic
     def attempt(typing, t, q, v, a, lam):
-        """(has it not raised, what it has returned or nothing)."""
+        """(true unless it raised, its result or nothing)."""
         def codegen(context, builder, signature, args):
             convention = context.call_conv
             callee = builder.inttoptr(ir.IntType(64)(address), convention.get_function_type(result, kinds).as_pointer())
@@ -216,7 +227,7 @@ def compiled_entry(function, arguments, failure):
 
 
 def python_entry(answer, arguments, failure):
-    """The same for a C function that calls back ``answer(arguments)``, which raises where it has none."""
+    """The same for a C function that calls back ``answer(arguments)``, which raises if it has no valid result."""
     at = [(ctypes.c_double * n).from_address for n in failure.about[1:6]]
     places, put = [(k, at[k - 1]) for k in map(ARGUMENTS.index, arguments)], at[4]
 

@@ -1,18 +1,17 @@
 """Users' functions inside compiled kernels, without compiling a kernel again.
 
 A kernel that takes a function as its argument is compiled anew for each function, and never found in the cache. So a
-user's function becomes a C function, its address is a number like any other in the packed model, and kernels call
-the address. All have one signature,
+user's function becomes a C function; its address is a number in the packed model, and kernels call it. All have one
+signature,
 
     void f(double t, double *q, double *v, double *a, double *lam, double *out)
 
 of which each uses what it needs. Compiled functions (``@njit``) run at full speed; plain Python functions are called
 back, some microseconds each.
 
-Nothing that a function raises can pass through C. Where it fails, or returns what is no answer, the results become NaN
-and its arguments are kept, those of the first failure. Whoever has called a kernel asks `raise_errors` afterwards,
-which calls a compiled function once more at these arguments, now from Python, to see what is wrong.
-"""
+An exception cannot pass through C. If a function fails or returns an invalid result, the results become NaN, and the
+arguments of the first failure are stored. After a kernel has run, its caller calls `raise_errors`, which calls a
+compiled function once more with these arguments, now from Python, to get the exception. """
 import contextlib
 import math
 
@@ -30,12 +29,12 @@ from liedyn.machine.errors import InputError, said, shown
 
 
 POSES = ((4, 4), (6,), (6,))
-"""What moves a frame: a pose, its twist, and the rate of that."""
+"""Shapes of a prescribed motion of a frame: pose, twist, and the time derivative of the twist."""
 
 
 @intrinsic
 def call(typingctx, address, t, q, v, a, lam, out, at):
-    """Call the C function at an address; its results go to `out` (an array of any shape) from place `at` on."""
+    """Call the C function at an address; its results go to `out` (an array of any shape) from index `at` on."""
     signature = types.void(address, t, q, v, a, lam, out, at)
 
     def codegen(context, builder, signature, args):
@@ -100,7 +99,12 @@ class Function:
                 raise InputError(f"{what}: compiled code cannot call it: {said(error)}") from error
 
     def _answer(self, given):
-        """What the function returns, as one array of numbers of the right count.
+        """The function's result as one array of numbers of the right size.
+
+        Raises
+        ------
+        InputError
+            It fails, or returns something else.
 
         Raises
         ------
@@ -117,7 +121,7 @@ class Function:
             raise InputError(f"{self.what}: {error}{self._at(given)}") from None
 
     def _checked(self, given):
-        """The same, finite and with a pose where there should be one."""
+        """`_answer`, checked to be finite and to begin with a pose if it should."""
         numbers = self._answer(given)
         if not np.isfinite(numbers).all():
             raise InputError(f"{self.what}: not finite{self._at(given)}: {shown(numbers)}")
@@ -131,7 +135,7 @@ class Function:
                        for name, x in zip(self._arguments, given))
 
     def raise_error(self):
-        """Raise what was wrong when it failed."""
+        """Raise the error of its stored failure."""
         given, error = self.failure.take(self._arguments)
         if error is not None:
             raise error
@@ -140,7 +144,7 @@ class Function:
                          "depend on its arguments alone")
 
     def __deepcopy__(self, memo):
-        return self  # functions are shared by copies, as Python shares its own
+        return self  # copies share functions, as in Python
 
     def __reduce__(self):
         raise InputError(f"{self.what}: a function of the user cannot be pickled")
@@ -151,7 +155,7 @@ def _count(shapes):
 
 
 def _flat(found, returns):
-    """What a function has returned as one array of numbers, if it is one of the tuples of arrays in `returns`."""
+    """The result of a function as one array of numbers, if its shapes are one of the tuples in `returns`."""
     for shapes in returns:
         parts = (found,) if len(shapes) == 1 else found
         if _length(parts) == len(shapes):
@@ -175,8 +179,8 @@ def _longer(shape):
 
 
 def raise_errors(functions):
-    """Raise what has been wrong with one of these functions (a dict of them, as in a robot), if anything was; before
-    all else what has ended any function, as Ctrl-C does."""
+    """Raise the error of the first of these functions (a dict, as in a robot) that has failed; but first an exception
+    such as KeyboardInterrupt that ended any function."""
     raise_stops()
     for function in functions.values():
         if function.failure:
@@ -187,7 +191,7 @@ def raise_errors(functions):
 
 
 def forget_errors(functions):
-    """Forget what has been wrong, where nothing came of it; but not what has ended a function, which is raised."""
+    """Forget failures that had no effect; an exception that ended a function is raised."""
     raise_stops()
     for function in functions.values():
         function.failure.forget()

@@ -10,7 +10,7 @@ from liedyn.machine.linalg.ranks import negligible, put_weighed
 
 @kernel_in_place
 def largest_size(x):
-    """The largest of |x_0|, |x_1|, ...; NaN if one is."""
+    """max |x_i|; NaN if any x_i is NaN."""
     largest = 0.0
     for k in range(x.size):
         if np.isnan(x[k]):
@@ -35,9 +35,8 @@ def transposed_product(A, B, out):
 def independent_rows(G, ranking):
     """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2), order of its rows, pivots.
 
-    The first `rank` entries of the order are independent rows of G, the rest depend on them; the size of the pivots, of
-    weighed rows, falls to rounding behind the rank, which is judged as in `liedyn.machine.linalg.ranks`.
-    """
+    The first `rank` entries of the order are independent rows of G, the rest depend on them. Pivots are those of the
+    weighted rows; the rank is decided as in `liedyn.machine.linalg.ranks`. """
     m, n = G.shape
     A, order, diagonal, rank = np.empty_like(G), np.empty(m, np.int64), np.zeros(m), 0
     put_weighed(G, ranking, A)
@@ -59,7 +58,7 @@ def independent_rows(G, ranking):
         if negligible(norm, diagonal[0], ranking.tolerance):
             break
         rank = k + 1
-        # the reflection that takes row k to (-sign norm, 0, ...), applied to the rows below
+        # Householder reflection that maps row k to (-sign norm, 0, ...), applied to the rows below
         alpha = -norm if A[k, k] >= 0.0 else norm
         A[k, k] -= alpha
         h = norm * (norm + abs(A[k, k] + alpha))
@@ -75,7 +74,8 @@ def independent_rows(G, ranking):
 
 @kernel
 def inverse(A, out):
-    """out = A^-1 by Gauss-Jordan with partial pivoting, A overwritten; the 1-norm condition number, inf if singular."""
+    """out = A^-1 by Gauss-Jordan elimination with partial pivoting; A is overwritten. Returns the 1-norm condition
+    number, inf if A is singular."""
     n = A.shape[0]
     norm = 0.0
     for j in range(n):

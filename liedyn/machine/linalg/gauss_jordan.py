@@ -1,20 +1,21 @@
-"""Exchange steps (Stiefel 1960) on a table of linear forms: elimination that leaves all its by-products in place.
+"""Exchange steps (Stiefel 1960) on a tableau of linear forms: one elimination that gives inverse, null space and
+dependence of rows.
 
-A table says y = T x: m rows, n columns. One step solves row k for x_c, and lets y_k and x_c change places:
+A tableau means y = T x, with m rows and n columns. One step solves row k for x_c, and exchanges y_k and x_c:
 
     x_c = (y_k - sum of t_kj x_j over j != c) / t_kc
 
-After r steps on the largest elements there are (complete pivoting), what stands in the table is
+After r steps, each on the largest remaining element (complete pivoting), the tableau is
 
-    [x_dependent]   [W  K] [y_1          ]      columns of W where x_dependent was
+    [x_dependent]   [W  K] [y_1          ]      columns of W in the place of x_dependent
     [y_rest     ] = [T  0] [x_independent]
 
-with y_1 the rows that were solved: for y = G x the null space K of G, the inverse W of its regular part, and the
-dependence T of redundant rows on the others, from one elimination. Columns behind n are never chosen: constants.
+with y_1 the rows that were solved. For y = G x this gives the null space K of G, the inverse W of its regular part, and
+the dependence T of redundant rows on the others. Columns after the first n are never chosen: they hold constants.
 
-A matrix here is *padded*: its rows are whole SIMD registers, so that an operation on rows needs no loop over single
-numbers; what stands in the padding does not matter as long as it is no rubbish. In lanes each element is a register,
-one number for each of W states, and a row has as many registers as columns: the operations on rows are the same.
+A matrix here is *padded*: its rows are whole SIMD registers, so that row operations need no remainder loop; the padding
+may hold any finite numbers. In lanes each element is a register, one number for each of W states, and a row has as many
+registers as columns: the row operations are the same.
 """
 from numba import types
 
@@ -26,38 +27,38 @@ from liedyn.machine.simd.registers import at_once, is_zero
 
 
 AS_LARGE = 1.0 - 1e-9
-"""Elements from this part of the largest one on are as large: symmetric machines have many, and states are closed to
-1e-12."""
+"""Elements at least this fraction of the largest one count as equally large: symmetric machines have many, and states
+satisfy constraints to 1e-12 only."""
 
 
 @inline
 def padded(columns):
-    """Numbers in a row of a padded matrix that holds `columns`."""
+    """Length of a row of a padded matrix with so many columns, in numbers."""
     return WIDTH * ((columns + WIDTH - 1) // WIDTH)
 
 
 @inline
 def padded_for(lane, columns):
-    """`padded` for one state, and as much as holds the rows of W states in lanes."""
+    """`padded` for one state; in lanes, the length of a row for W states."""
     return WIDTH * ((columns + at_once(lane) - 1) // at_once(lane))
 
 
 @inline
 def clear_rows(A, count):
-    """Zeros in the first rows of a padded matrix."""
+    """Set the first `count` rows of a padded matrix to zero."""
     for b in range(count * (A.shape[1] // WIDTH)):
         store(LANES, A, b, splat(LANES, 0.0))
 
 
 @inline
 def clear(A):
-    """Zeros in a padded matrix."""
+    """Set a padded matrix to zero."""
     clear_rows(A, A.shape[0])
 
 
 @inline
 def clear_columns(lane, A, count):
-    """Zeros in the first columns of a padded matrix, and behind them as far as their last register goes."""
+    """Set the first `count` columns of a padded matrix to zero, and those after them up to the end of the register."""
     for i in range(A.shape[0]):
         for c in range(0, count, at_once(lane)):
             store(LANES, A, (columns_of(lane, A) * i + c) // at_once(lane), splat(LANES, 0.0))
@@ -65,7 +66,7 @@ def clear_columns(lane, A, count):
 
 @inline
 def add_row(A, i, x, B, k):
-    """Row i of A += x row k of B, which may be the narrower one; both padded."""
+    """Row i of A += x times row k of B, which may be narrower; both padded."""
     to, row = A.shape[1] // WIDTH * i, B.shape[1] // WIDTH * k
     for b in range(B.shape[1] // WIDTH):
         store(LANES, A, to + b, load(LANES, A, to + b) + x * load(LANES, B, row + b))
@@ -90,13 +91,13 @@ def swap_rows(A, i, k):
 
 @inline
 def at(A, i, j):
-    """A[i, j] without the price of negative indices."""
+    """A[i, j] without the cost of negative indices."""
     return load(SCALAR, A, A.shape[1] * i + j)
 
 
 @inline
 def columns_of(lane, A):
-    """Columns of A, padding included."""
+    """Number of columns of A, padding included."""
     return A.shape[1] // width_of(lane)
 
 
@@ -114,7 +115,8 @@ def put_element(lane, A, i, j, x):
 
 @inline
 def add_product(lane, factor, A, inner, X, out):
-    """out += factor A X for the first `inner` columns of A, any matrix, and padded X, out; zeros of A cost nothing."""
+    """out += factor A X, with the first `inner` columns of any matrix A, and padded X and out; zeros of A are
+    skipped."""
     for i in range(A.shape[0]):
         for k in range(inner):
             x = element(lane, A, i, k)
@@ -124,7 +126,7 @@ def add_product(lane, factor, A, inner, X, out):
 
 @inline
 def add_transposed_product(A, first, count, X, out):
-    """out += A^T X for `count` columns of A from `first` on, any matrix, and padded X and out."""
+    """out += A^T X, with `count` columns of any matrix A from column `first` on, and padded X and out."""
     for i in range(A.shape[0]):
         for s in range(count):
             x = at(A, i, first + s)
@@ -134,11 +136,11 @@ def add_transposed_product(A, first, count, X, out):
 
 @inline
 def add_products_in_registers(A, first, down, along, rows, inner, X, out):
-    """out[i] += sum over k of A[i, k] X[k] for as many rows of padded out and X, where A[i, k] is the number
+    """out[i] += sum over k of A[i, k] X[k] for the first `rows` rows of padded out and X, where A[i, k] is element
     first + i down + k along of A: with along and down exchanged, the transposed matrix.
 
-    Four rows at a time stay in registers until they are done: three times as fast as row by row from ten columns on,
-    where what is added to has to be written and read again each time.
+    Four rows at a time stay in registers until they are complete: three times as fast as row by row from ten columns
+    on, which loads and stores the sums at each step.
     """
     width, to = X.shape[1] // WIDTH, out.shape[1] // WIDTH
     for b in range(width):
@@ -168,9 +170,10 @@ def add_products_in_registers(A, first, down, along, rows, inner, X, out):
 
 @inline
 def largest_element(T, begin, end, n, free):
-    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0.
+    """Row, column and size of the largest element in rows `begin` to `end` and columns where `free` is 1, not 0.
 
-    Of elements that are as large but for rounding it is the first: what is chosen must not depend on rounding.
+    Among elements of equal size up to rounding (`AS_LARGE`) it is the first, so that rounding does not decide the
+    choice.
     """
     width, every = T.shape[1] // WIDTH, splat(LANES, 0.0)
     for b in range(width):
@@ -191,7 +194,7 @@ def largest_element(T, begin, end, n, free):
 
 @inline
 def exchange(lane, T, k, c):
-    """Row k and column c change places."""
+    """Exchange step: row k and column c are exchanged."""
     d = 1.0 / element(lane, T, k, c)
     scale_row(T, k, -d)
     for i in range(T.shape[0]):
@@ -204,7 +207,7 @@ def exchange(lane, T, k, c):
 
 @late(MATRIX, types.int64, VECTOR, VECTOR)
 def weigh(T, width, weights, columns):
-    """T becomes that of weighed rows and columns, of constants by rows alone: T_ij times weights_i columns_j.
+    """Weight the tableau: T_ij *= weights_i columns_j; columns of constants by weights_i only.
 
     An element is `width` numbers, one of each state in lanes.
     """
@@ -215,7 +218,7 @@ def weigh(T, width, weights, columns):
 
 @late(MATRIX, types.int64, types.int64, types.int64, INTEGERS, INTEGERS, VECTOR, VECTOR)
 def unweigh(T, width, first, second, rows, chosen, weights, columns):
-    """T after exchange steps is again that of rows and columns as they are, before `weigh`.
+    """Undo `weigh` after exchange steps.
 
     Rows up to `first` and from `second` on were exchanged: `rows` and `chosen` are those of `exchange_rows`.
     """
@@ -224,7 +227,7 @@ def unweigh(T, width, first, second, rows, chosen, weights, columns):
         by_row = columns[chosen[i]] if exchanged else 1.0 / weights[rows[i]]
         for k in range(T.shape[1]):
             T[i, k] *= by_row / (columns[k // width] if k < width * columns.size else 1.0)
-        if exchanged:  # in the column of x_c stands that of y_i
+        if exchanged:  # y_i now stands in the column of x_c
             by_column = weights[rows[i]] * columns[chosen[i]]
             for l in range(T.shape[0]):
                 for k in range(width * chosen[i], width * (chosen[i] + 1)):
@@ -233,13 +236,13 @@ def unweigh(T, width, first, second, rows, chosen, weights, columns):
 
 @kernel_in_place
 def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
-    """Exchange as many of the rows from `begin` to `end` as are independent, of those exchanged before too.
+    """Exchange all independent rows among those from `begin` to `end`, given the rows exchanged before.
 
-    Returns how many, the first pivot and the smallest one. Row k of the table is then that of x_c with c = columns[k],
-    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, two rows)
-    marks with 1 the columns that may be chosen, and forgets those that are; its second row is scratch. Pivots are
-    judged as in `liedyn.machine.linalg.ranks`, so rows and columns are weighed before (`weigh`) where weights are not
-    all 1: these are powers of two, and nothing is rounded by that.
+    Returns their number, the first pivot and the smallest one. Row k of the tableau then belongs to x_c with c =
+    columns[k], for each of these; rows[k] is the original index of row k (both integer arrays). `free` (padded, two
+    rows) marks with 1 the columns that may be chosen, and is set to 0 for those that were; its second row is scratch.
+    Pivots are compared as in `liedyn.machine.linalg.ranks`, so the tableau must have been weighted before (`weigh`)
+    unless all weights are 1: weights are powers of two and cause no rounding.
     """
     for i in range(begin, end):
         rows[i] = i
@@ -264,16 +267,17 @@ def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
 
 @kernel_in_place
 def solve_rows(lane, A):
-    """[A B] becomes [1 A^-1 B], for A positive definite, which needs no pivoting; False if it is not, in any lane.
+    """[A B] becomes [1 A^-1 B] for positive definite A, without pivoting; False if A is not positive definite in any
+    lane.
 
-    One padded matrix: as many of its columns as it has rows are A, and all behind them are B.
+    One padded matrix: its first columns, as many as it has rows, are A, and the others are B.
     """
     return solve_rows_for(lane, A, matrix_in(A, 0, 0, 0))
 
 
 @kernel_in_place
 def solve_rows_for(lane, A, B):
-    """B becomes A^-1 B, and A the identity, as in `solve_rows`; A and B padded."""
+    """B becomes A^-1 B and A the identity, as in `solve_rows`; A and B are padded."""
     n = A.shape[0]
     for k in range(n):
         pivot = element(lane, A, k, k)

@@ -1,9 +1,9 @@
-"""The shortest vector that satisfies linear equations G x = c, redundant ones included, without allocating.
+"""The shortest vector that satisfies linear equations G x = c, possibly redundant, without allocation.
 
-Rows are made orthonormal by Gram-Schmidt with pivoting, their right sides going along: [G | c] -> [Q | d]. Then Q x = d
-says d_k = q_k . x, and the shortest solution is x = sum d_k q_k. Shortest in the kinetic-energy metric x^T M x, with
-M = L L^T, is the same for L^T x and the rows G L^-T, each times a number that gives it the length of its weighed row of
-G: so masses of all sizes leave ranks as they are. A row that is left with less than the tolerance says nothing new
+Pivoted Gram-Schmidt makes the rows orthonormal and transforms the right sides with them: [G | c] -> [Q | d]. Then Q x =
+d means d_k = q_k . x, and the shortest solution is x = sum d_k q_k. Shortest in the kinetic-energy metric x^T M x, with
+M = L L^T, is the same for L^T x and the rows of G L^-T, each scaled to the length of its weighted row of G, so that
+masses of any size do not influence the rank. A row whose remainder is below the tolerance is redundant
 (`liedyn.machine.linalg.ranks`).
 """
 import math
@@ -14,10 +14,9 @@ from liedyn.machine.linalg.ranks import bring_to_length, negligible, weighed_len
 
 @kernel_in_place
 def orthonormal_rows(Y, tolerance, order, right=1):
-    """Q and d of Y = [G | c] in place; returns the rank and the last pivot.
+    """Transform Y = [G | c] to [Q | d] in place; returns the rank and the last pivot.
 
-    `order` receives the numbers of the rows in the order in which they were taken. There may be several c: `right` is
-    their number.
+    `order` receives the indices of the rows in the order of pivoting. There may be several c: `right` is their number.
     """
     m, n = Y.shape[0], Y.shape[1] - right
     first = last = 0.0
@@ -72,7 +71,7 @@ def factor(M, L):
             for k in range(j):
                 s -= L[i, k] * L[j, k]
             if i > j:
-                L[i, j] = s * L[j, j]  # the diagonal holds its inverse
+                L[i, j] = s * L[j, j]  # the diagonal of L stores its inverse
             elif s > 1e-14 * M[i, i]:
                 L[i, i] = 1.0 / math.sqrt(s)
             else:
@@ -103,7 +102,7 @@ def backward(L, x):
 
 @kernel_in_place
 def nearest_in_metric(G, c, rows, L, ranking, Y, order, x):
-    """The x of least x^T L L^T x with G x = c on the rows that are marked; returns the rank."""
+    """The x of minimal x^T L L^T x with G x = c for the rows marked in `rows`; returns the rank."""
     n = L.shape[0]
     for i in range(G.shape[0]):
         use = rows[i] != 0
@@ -121,7 +120,7 @@ def nearest_in_metric(G, c, rows, L, ranking, Y, order, x):
 
 @kernel_in_place
 def nearest_in_columns(G, c, rows, columns, ranking, Y, order, x):
-    """The x of least weighed length with G x = c on the rows that are marked, zero outside the columns that are marked.
+    """The x of minimal weighted length with G x = c for the marked rows, zero outside the marked columns.
 
     Returns how well these columns determine the rows: the last pivot, relative to the longest row with all columns.
     """

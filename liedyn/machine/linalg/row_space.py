@@ -1,9 +1,9 @@
 """The singular value decomposition of the constraint rows, G = U S V^T, by one-sided Jacobi rotations.
 
 Rotations of the columns of G that make them orthogonal leave G V = U S: the columns are s_i u_i, and V^T is the product
-of the rotations, row by row v_i (Golub and Van Loan 2013, 8.6.3; Demmel and Veselic 1992). Exact to rounding also where
-G is singular, it gives the null space too, and for the few rows of a mechanism it is as fast as LAPACK. Everything
-that formulations need comes without dividing by a vanishing singular value:
+of the rotations, row by row v_i (Golub and Van Loan 2013, 8.6.3; Demmel and Veselic 1992). It is accurate to rounding
+also for singular G, gives the null space too, and is as fast as LAPACK for the few rows of a mechanism. The
+formulations need no division by a vanishing singular value:
 
     null space          K = [v_r+1 ... v_n]
     shortest solution   G^+ y = sum_{i <= r} v_i (s_i u_i . y) / s_i^2
@@ -17,17 +17,20 @@ from liedyn.machine.compiled.jit import kernel, kernel_in_place
 from liedyn.machine.linalg.ranks import negligible
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
-"""Columns whose cosine is below this count as orthogonal, and columns of this part of G's norm as zero."""
+"""Columns whose cosine is below this count as orthogonal, and columns shorter than this fraction of G's norm as
+zero."""
 SWEEPS = 40
-"""Quadratic convergence takes 6 to 10 sweeps; the rest is head room."""
+"""Largest number of sweeps; quadratic convergence takes 6 to 10."""
 
 
 @kernel_in_place
 def row_space(G, tolerance, B, V, s):
-    """B (n, m) rows s_i u_i, V (n, n) rows v_i, s (n) singular values in falling order; returns the rank.
+    """Compute B (n, m) with rows s_i u_i, V (n, n) with rows v_i, and s (n) the singular values, largest first; returns
+    the rank.
 
-    Singular values up to `tolerance` times the largest one do not count. Rows of constraints are counted before, by
-    `liedyn.machine.linalg.dense.independent_rows`, as a singular value depends on the units of all of them.
+    Singular values up to `tolerance` times the largest one count as zero. Constraint rows are reduced to independent
+    ones before, by `liedyn.machine.linalg.dense.independent_rows`, as a singular value depends on the units of all
+    rows.
     """
     m, n = G.shape
     scale = 0.0
@@ -87,7 +90,7 @@ def row_space(G, tolerance, B, V, s):
 
 @kernel_in_place
 def shortest_solution(B, V, s, rank, y, x):
-    """x = G^+ y: of all x that come nearest to G x = y the shortest one; of G^T x = y with V and B for B and V."""
+    """x = G^+ y, the shortest x that minimises |G x - y|; with V and B exchanged, that of G^T x = y."""
     for k in range(x.size):
         x[k] = 0.0
     for i in range(rank):

@@ -5,7 +5,7 @@ L^T x is
 
     y = (1 - Q^T Q) L^-1 f + Q^T d
 
-The multipliers l follow from G^T l = f - M x where they are wanted.
+If needed, the multipliers l follow from G^T l = f - M x.
 """
 from liedyn.machine.compiled.jit import kernel_in_place
 from liedyn.machine.linalg.nearest import factor, orthonormal_rows
@@ -14,7 +14,8 @@ from liedyn.machine.linalg.ranks import bring_to_length, weighed_length
 
 @kernel_in_place
 def forward_rows(L, X):
-    """X = L^-1 X, whose rows are long; the diagonal of L holds its inverse (`liedyn.machine.linalg.nearest.factor`)."""
+    """X = L^-1 X, by operations on whole rows; the diagonal of L holds its inverse
+    (`liedyn.machine.linalg.nearest.factor`)."""
     for i in range(L.shape[0]):
         for k in range(i):
             s = L[i, k]
@@ -40,9 +41,10 @@ def backward_rows(L, X):
 
 @kernel_in_place
 def factor_saddle(M, G, L):
-    """L of M, or where M is singular of M + G^T G, which has the same solutions if f + G^T r is in the place of f.
+    """Cholesky factor L of M, or if M is singular, of M + G^T G, which has the same solutions with f + G^T r instead of
+    f.
 
-    Returns 0 or 1 for these two, -1 where no x is determined.
+    Returns 0 or 1 for these two, -1 if x is not determined.
     """
     if factor(M, L):
         return 0
@@ -58,9 +60,8 @@ def factor_saddle(M, G, L):
 def solve_saddle(L, added, G, ranking, forces, rates, Y, order, out):
     """out (n, c), for forces f (n, c) and rates r (m, c); returns the rank of G.
 
-    L and `added` are those of `factor_saddle`. `forces` and Y (m, n + c) are scratch; `order` receives the rows of G in
-    the order in which they were taken.
-    """
+    L and `added` are those of `factor_saddle`. `forces` and Y (m, n + c) are scratch; `order` receives the indices of
+    the rows of G in the order of pivoting. """
     n, m, count = L.shape[0], G.shape[0], forces.shape[1]
     if added == 1:
         for r in range(m):
@@ -82,7 +83,7 @@ def solve_saddle(L, added, G, ranking, forces, rates, Y, order, out):
         for c in range(count):
             out[i, c] = forces[i, c]
     for r in range(rank):
-        for i in range(n):  # d - Q L^-1 f, in the place of d
+        for i in range(n):  # the last column becomes d - Q L^-1 f
             s = Y[r, i]
             for c in range(count):
                 Y[r, n + c] -= s * forces[i, c]

@@ -1,9 +1,10 @@
-"""A basis of directions that are as easy to name as can be: each has a coordinate that no other has."""
+"""A basis of motions in reduced row echelon form, so that each can be named by a coordinate."""
 import numpy as np
 
 
 def separated(motions):
-    """The same motions, each with a coordinate of its own where it is 1 and the others are 0."""
+    """The same space of motions with a basis in which each has a coordinate of its own, equal to 1 there and 0 in the
+    others."""
     motions = motions.copy()
     free = list(range(len(motions)))
     while free:

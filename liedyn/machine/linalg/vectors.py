@@ -1,24 +1,24 @@
-"""Vectors, and rows of matrices, as loops of kernels take them: copied, added, multiplied; nothing is allocated."""
+"""Vectors and rows of matrices in loops of kernels: copied, added, multiplied, without allocation."""
 from liedyn.machine.compiled.jit import inline
 
 
 @inline
 def copy_to(x, out):
-    """out = x, as far as `out` goes."""
+    """out = x for the first len(out) entries."""
     for k in range(out.size):
         out[k] = x[k]
 
 
 @inline
 def add_multiple(factor, x, out):
-    """out += factor x, as far as `out` goes."""
+    """out += factor x for the first len(out) entries."""
     for k in range(out.size):
         out[k] += factor * x[k]
 
 
 @inline
 def inner(x, y):
-    """x . y, as far as `y` goes."""
+    """x . y over the first len(y) entries."""
     s = 0.0
     for k in range(y.size):
         s += x[k] * y[k]

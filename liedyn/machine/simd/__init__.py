@@ -1,1 +1,1 @@
-"""Arithmetic on SIMD registers in kernels: lanes of states, registers of numbers, and memory in whole lines."""
+"""Arithmetic on SIMD registers in kernels: lanes of states, registers of numbers, and writing of whole cache lines."""

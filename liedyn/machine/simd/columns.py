@@ -6,16 +6,16 @@ Slotine 2018, IEEE RA-L 3(1): pseudo-inertia) and its rotational inertia are
     sum of m (r, 1) (r, 1)^T = [ Q  h ]     Q = sum of m r r^T,     J = tr(Q) 1 - Q
                                [ h' m ]
 
-Seen where the body is at pose X they are X (Q h; h' m) X^T: no crosses, no parallel axes, and moments of bodies that
-move together add up. All products are of columns by numbers. A column's fourth number is 0, that of a place 1.
-"""
+For a body at pose X they are X (Q h; h' m) X^T, without cross products or parallel-axis terms, and moments of bodies
+that move together add up. All products are columns times scalars. The fourth number of a direction is 0, that of a
+point 1. """
 from liedyn.machine.compiled.jit import inline, inline_algebra
 from liedyn.machine.simd.registers import side_by_side, yzx
 
 
 @inline
 def at_place(p):
-    """The pose of what is at p, turned as the frame is."""
+    """Pose of a frame with origin p and the axes of the reference frame."""
     return (side_by_side(1.0, 0.0, 0.0, 0.0), side_by_side(0.0, 1.0, 0.0, 0.0),
             side_by_side(0.0, 0.0, 1.0, 0.0), side_by_side(p[0], p[1], p[2], 1.0))
 
@@ -41,7 +41,8 @@ def add_columns(A, B):
 
 @inline_algebra
 def moments_in_parent(X, numbers, moments):
-    """X (Q h; h' m) X^T, from the columns of a pose, its numbers (R, p), and m, h and Q = (xx, xy, xz, yy, yz, zz)."""
+    """Moments X (Q h; h' m) X^T in the parent's frame, from the columns and numbers (R, p) of the pose X, and m, h and
+    Q = (xx, xy, xz, yy, yz, zz)."""
     x, y, z, p = X
     R, t = numbers
     m, h, Q = moments
@@ -55,7 +56,8 @@ def moments_in_parent(X, numbers, moments):
 
 @inline_algebra
 def moments_of_speed(moments, V):
-    """For each axis the sum of m (r, 1) times the speed w x r + v along it, of bodies of these moments with twist V."""
+    """For each axis, the sum of m (r, 1) times the velocity component w x r + v along it, for a body of these moments
+    with twist V."""
     x, y, z, h = moments
     w, v = V
     return v[0] * h + w[1] * z - w[2] * y, v[1] * h + w[2] * x - w[0] * z, v[2] * h + w[0] * y - w[1] * x
@@ -63,5 +65,5 @@ def moments_of_speed(moments, V):
 
 @inline_algebra
 def momentum_of_moments(x, y, z):
-    """The momentum (sum of r x m rdot, sum of m rdot), from the numbers of `moments_of_speed`, axis by axis."""
+    """Momentum (sum of m r x rdot, sum of m rdot), from the results x, y, z of `moments_of_speed`."""
     return (z[1] - y[2], x[2] - z[0], y[0] - x[1]), (x[3], y[3], z[3])

@@ -1,4 +1,4 @@
-"""Comparisons in one body for floats and lanes: what they decide holds for every lane, or is chosen lane by lane."""
+"""Comparisons with one source for floats and lanes: their result holds for every lane, or is selected lane by lane."""
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -39,7 +39,7 @@ def where_positive(typing, x, a, b):
 
 @intrinsic
 def is_positive(typing, x):
-    """Is x > 0, in every lane?"""
+    """True if x > 0 in every lane."""
 
     def codegen(context, builder, sig, args):
         return everywhere(builder, builder.fcmp_ordered(">", args[0], like(args[0], 0.0)))

@@ -20,10 +20,10 @@ from liedyn.machine.compiled.cpu_targets import WIDTH
 
 
 class Lanes:
-    """Number of states a kernel call works on at once: `SCALAR` (one, plain floats) or `LANES` (one SIMD register).
+    """Number of states that a kernel call works on at once: `SCALAR` (one, plain floats) or `LANES` (one SIMD
+    register).
 
-    Where one state fills registers with several of its own numbers (`liedyn.machine.simd.registers`), `register` is how
-    many.
+    Attribute `register` is the number of values of one state that fill a register (`liedyn.machine.simd.registers`).
     """
 
     def __init__(self, width, register):
@@ -52,9 +52,10 @@ def _typeof_lanes(value, context):
 @register_model(LanesType)
 class _LanesModel(models.OpaqueModel):
     def from_argument(self, builder, value):
-        # vectors that a kernel has no register for wait on its stack: in one line of the cache each, not across two
+        # align the stack slots of spilled vectors, so that none straddles two cache lines
         builder.function.attributes.alignstack = 8 * self._fe_type.register
-        builder.function.attributes.add("nounwind")  # llvmlite writes the alignment only where there is another one
+        # llvmlite writes the alignment only together with another attribute
+        builder.function.attributes.add("nounwind")
         return super().from_argument(builder, value)
 
 
@@ -95,7 +96,7 @@ def broadcast(builder, x, width):
 
 
 def call_intrinsic(builder, name, result, args, **flags):
-    """A call of LLVM's intrinsic of this name for numbers like the first of `args`, floats or lanes."""
+    """Call of the LLVM intrinsic of this name, for the type (float or lanes) of the first of `args`."""
     kind = args[0].type
     name = f"llvm.{name}.v{kind.count}f64" if isinstance(kind, ir.VectorType) else f"llvm.{name}.f64"
     function = ir.FunctionType(result, [x.type for x in args])
@@ -103,7 +104,7 @@ def call_intrinsic(builder, name, result, args, **flags):
 
 
 def everywhere(builder, yes):
-    """Does a comparison hold in every lane?"""
+    """True if a comparison holds in every lane."""
     if not isinstance(yes.type, ir.VectorType):
         return yes
     bits = ir.IntType(yes.type.count)
@@ -157,7 +158,7 @@ def _lower_negate(context, builder, sig, args):
 
 
 def address(context, builder, lane, array_type, array, k):
-    """Where scalar k of an array lies: of a double, or of the vector of all its lanes."""
+    """Address of scalar k of an array: of a double, or of the vector of all its lanes."""
     data = make_array(array_type)(context, builder, array).data
     if lane.width == 1:
         return builder.gep(data, [k], inbounds=True)
@@ -166,7 +167,8 @@ def address(context, builder, lane, array_type, array, k):
 
 
 def of_type(builder, instruction, name):
-    """Tell LLVM what is accessed: a number stored never changes an integer read, so the model is read only once."""
+    """Annotate an access with its type: stores of floats never change integers, so that LLVM reads the model only
+    once."""
     root = builder.module.add_metadata(["liedyn"])
     access = builder.module.add_metadata([name, root, ir.Constant(ir.IntType(64), 0)])
     tag = builder.module.add_metadata([access, access, ir.Constant(ir.IntType(64), 0)])
@@ -175,7 +177,7 @@ def of_type(builder, instruction, name):
 
 @intrinsic
 def integer(typing, array, k):
-    """integer(ints, k): ints[k], without the price of Python's negative indices."""
+    """integer(ints, k): ints[k] without the cost of Python's negative indices."""
 
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
@@ -225,7 +227,7 @@ def splat(typing, lane, x):
 
 @intrinsic
 def lane_of(typing, x, i):
-    """The number in lane i; a float is in every lane."""
+    """The number in lane i of x; a float is the same in every lane."""
 
     def codegen(context, builder, sig, args):
         return builder.extract_element(*args) if isinstance(x, VectorType) else args[0]
@@ -237,10 +239,9 @@ def lane_of(typing, x, i):
 def narrow(typing, lane):
     """narrow(lane): the same lanes, but one state fills registers of 256 bits only.
 
-    While a register of 512 bits is at work, plain floats have one place to be multiplied instead of two (Intel 64 and
-    IA-32 Architectures Optimization Reference Manual: port 1 is closed): what takes turns with plain floats is sooner
-    done in narrow registers.
-    """
+    While registers of 512 bits are in use, the processor has one port for scalar products instead of two (Intel 64 and
+    IA-32 Architectures Optimization Reference Manual: port 1 is closed): code that mixes vectors and floats is faster
+    with narrow registers. """
     narrower = lane if lane.width > 1 else typeof(NARROW)
 
     def codegen(context, builder, sig, args):
@@ -251,7 +252,7 @@ def narrow(typing, lane):
 
 @intrinsic
 def width_of(typing, lane):
-    """How many states a lane argument stands for: 1 or W."""
+    """Number of states that a lane argument stands for: 1 or W."""
 
     def codegen(context, builder, sig, args):
         return context.get_constant(types.intp, lane.width)
@@ -260,7 +261,7 @@ def width_of(typing, lane):
 
 
 def _part(context, builder, sig, args):
-    """An array of the shape args[2:], C order, over the numbers of args[0] from args[1] on; it owns nothing."""
+    """A view of the shape args[2:], C order, of the numbers of args[0] from args[1] on, without ownership."""
     shape = args[2:]
     whole, out = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
     item = ir.Constant(args[1].type, 8)
@@ -272,13 +273,13 @@ def _part(context, builder, sig, args):
 
 @intrinsic
 def vector_in(typing, work, k, n):
-    """vector_in(work, k, n): work[k : k + n], without the price of a slice; for kernels that return no arrays."""
+    """vector_in(work, k, n): work[k : k + n] without the cost of a slice; for kernels that return no arrays."""
     return types.Array(types.float64, 1, "C")(work, types.intp, types.intp), _part
 
 
 @intrinsic
 def integers_in(typing, work, k, n):
-    """integers_in(work, k, n): room for n integers in the place of work[k : k + n]; for kernels that return none."""
+    """integers_in(work, k, n): n integers in the memory of work[k : k + n]; for kernels that return no arrays."""
     return types.Array(types.int64, 1, "C")(work, types.intp, types.intp), _part
 
 
@@ -289,7 +290,7 @@ def matrix_in(typing, work, k, m, n):
 
 
 def _take(context, builder, sig, args):
-    """The next numbers of a workspace whose first number counts those that are taken, in whole registers."""
+    """The next numbers of a workspace whose first number counts the used ones, in whole registers."""
     data = make_array(sig.args[0])(context, builder, args[0]).data
     k = builder.fptosi(builder.load(data), args[1].type)
     size = builder.add(functools.reduce(builder.mul, args[1:]), ir.Constant(k.type, WIDTH - 1))
@@ -300,16 +301,17 @@ def _take(context, builder, sig, args):
 
 @intrinsic
 def take_vector(typing, work, n):
-    """take_vector(work, n): the next n numbers of a workspace, from work[0] on, where the first ones shall begin.
+    """take_vector(work, n): the next n free numbers of a workspace; work[0] is the index of the first free one.
 
-    Whole registers are taken, up to WIDTH - 1 numbers more: if the first one lies within a line of the cache, all do.
+    The index advances by whole registers, up to WIDTH - 1 numbers more than n: if the first index is aligned to a cache
+    line, all are.
     """
     return types.Array(types.float64, 1, "C")(work, types.intp), _take
 
 
 @intrinsic
 def take_integers(typing, work, n):
-    """take_integers(work, n): room for n integers in the place of the next n numbers, like `take_vector`."""
+    """take_integers(work, n): n integers in the memory of the next n numbers, like `take_vector`."""
     return types.Array(types.int64, 1, "C")(work, types.intp), _take
 
 
@@ -320,7 +322,7 @@ def take_matrix(typing, work, m, n):
 
 
 def emit_scalar(context, builder, function, args, width):
-    """A function of floats, lane by lane: one of module math, or plain Python that Numba can compile."""
+    """Apply a function of floats lane by lane: one of module math, or plain Python that Numba can compile."""
     scalar = types.float64(*[types.float64] * len(args))
 
     def implementation(builder, xs):
@@ -340,7 +342,7 @@ def emit_scalar(context, builder, function, args, width):
 def lanewise(function, *numbers):
     """Signature and code of an intrinsic that applies a scalar function to floats or to each lane.
 
-    For the rare transcendental outside the hot loops: every lane is taken out, worked on and put back.
+    For rare transcendental functions outside hot loops: every lane is extracted, computed and inserted again.
     """
     width = next((n.width for n in numbers if isinstance(n, VectorType)), 1)
     number = VectorType(width) if width > 1 else types.float64

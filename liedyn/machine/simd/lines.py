@@ -1,13 +1,13 @@
-"""Matrices in lanes to memory: turned over in registers, and written as whole lines past the cache.
+"""Matrices in lanes to memory: transposed in registers, and written as whole cache lines past the cache.
 
-The cache reads a line of memory before a part of it is written. A line written as a whole, at once and past the cache,
-need not be read: of results larger than the cache that is half of the traffic. The numbers of a state begin `shift`
-behind the beginning of a line. Registers m of the states, their numbers m W to m W + W - 1, are turned over out of the
-lanes: then line m of a state is the last `shift` numbers of its register m - 1 and the first ones of its register m.
-Nothing needs to be put together in memory, where it would wait for lines on their way.
+The processor reads a cache line from memory before it writes a part of it. A line written as a whole with non-temporal
+stores need not be read: for results larger than the cache that halves the memory traffic. The numbers of a state begin
+`shift` numbers after the beginning of a cache line. Registers m of the W states, their numbers m W to m W + W - 1, are
+transposed out of the lanes; line m of a state then consists of the last `shift` numbers of its register m - 1 and the
+first ones of its register m. Lines are combined in registers, not in memory, where they would wait for earlier stores.
 
-Of W states `lines` holds where their lines 0 begin in an array, then the shifts, then which state is the last; from
-LEFT on the registers that were turned over last, from ENDINGS on the lines in which states end.
+`lines` holds for the W states the indices where their lines 0 begin in an array, then the shifts, then which state is
+the last; from LEFT on the registers transposed last, from ENDINGS on the lines in which states end.
 """
 from llvmlite import ir
 from numba import types
@@ -31,13 +31,13 @@ def _constant(x):
 
 
 def _places(builder, shift):
-    """Where number k of a line is in the registers m - 1 and m side by side."""
+    """Indices, into the registers m - 1 and m side by side, of the numbers of a line with this shift."""
     return builder.sub(ir.Constant(_INTS, list(range(WIDTH, 2 * WIDTH))), broadcast(builder, shift, WIDTH))
 
 
 def _chosen(builder, x, y, places):
-    """Numbers `places` of x and y side by side."""
-    if WIDTH == 8:  # LLVM does not find the one instruction that does it
+    """The numbers `places` of x and y side by side."""
+    if WIDTH == 8:  # LLVM does not find the one instruction for it
         kind = ir.FunctionType(_VECTOR, [_VECTOR, _INTS, _VECTOR])
         choose = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpermi2var.pd.512")
         return builder.call(choose, [x, places, y])
@@ -51,7 +51,7 @@ def _chosen(builder, x, y, places):
 
 @intrinsic
 def turned(typing, lanes, m):
-    """Registers m of W states."""
+    """Registers m of W states, transposed out of the lanes."""
 
     def codegen(context, builder, sig, args):
         lanes, m = args
@@ -63,13 +63,13 @@ def turned(typing, lanes, m):
 
 
 def _register(builder, scratch, k):
-    """Where a register of numbers lies in the scratch, from number k on."""
+    """Address of a register in the scratch memory, from number k on."""
     return builder.bitcast(builder.gep(scratch, [_constant(k)]), _VECTOR.as_pointer())
 
 
 @intrinsic
 def registers_left(typing, lines):
-    """The registers that were `turned` last."""
+    """Load the registers that were `turned` last."""
 
     def codegen(context, builder, sig, args):
         scratch = make_array(sig.args[0])(context, builder, args[0]).data
@@ -81,7 +81,7 @@ def registers_left(typing, lines):
 
 @intrinsic
 def leave_registers(typing, lines, registers):
-    """Put down the registers that were `turned` last."""
+    """Store the registers that were `turned` last."""
 
     def codegen(context, builder, sig, args):
         scratch = make_array(sig.args[0])(context, builder, args[0]).data
@@ -94,7 +94,7 @@ def leave_registers(typing, lines, registers):
 
 
 def _each_line(context, builder, sig, args):
-    """Of each state: its shift, where in memory line m begins, and what is in it of its registers m - 1 and m."""
+    """For each state: its shift, the address of its line m, and that line from its registers m - 1 and m."""
     rows, lines, m, before, now = args
     data = make_array(sig.args[0])(context, builder, rows).data
     scratch = make_array(sig.args[1])(context, builder, lines).data
@@ -117,7 +117,7 @@ def _last(context, builder, typ, lines):
 
 @intrinsic
 def write_lines(typing, rows, lines, m, before, now):
-    """Line m of each state, past the cache, of its registers m - 1 and m."""
+    """Write line m of each state, from its registers m - 1 and m, past the cache."""
 
     def codegen(context, builder, sig, args):
         for _, start, x in _each_line(context, builder, sig, args):
@@ -129,10 +129,10 @@ def write_lines(typing, rows, lines, m, before, now):
 
 @intrinsic
 def write_endings(typing, rows, lines, m, before, now, behind):
-    """Line m of each state, of which `behind` numbers from m W on there are.
+    """Write line m of each state, of which `behind` numbers from m W on exist.
 
-    Past the cache where it is full. Where it ends within the line it waits for the beginning of the next state; but the
-    last state has none.
+    A full line is written past the cache. A partial one is stored until the beginning of the next state completes it;
+    the last state writes it at once.
     """
 
     def codegen(context, builder, sig, args):
@@ -156,7 +156,7 @@ def write_endings(typing, rows, lines, m, before, now, behind):
 
 @intrinsic
 def write_beginnings(typing, rows, lines, now):
-    """Line 0 of each state, of its register 0 and of the ending of the state before."""
+    """Write line 0 of each state, from its register 0 and the end of the state before."""
 
     def codegen(context, builder, sig, args):
         rows, lines, now = args

@@ -1,6 +1,6 @@
-"""Whole registers of consecutive numbers, in one body for one state and for lanes.
+"""Whole registers of consecutive numbers, with one source for one state and for lanes.
 
-What is done alike to all numbers of a row need not be done to one after another. For one state `at_once(lane)` numbers
+An operation that is the same for all numbers of a row is done on several at once. For one state `at_once(lane)` numbers
 of the row fill a register; in lanes each number fills one already, with its W states.
 
     for c in range(0, columns, at_once(lane)):
@@ -23,12 +23,12 @@ _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _ALIGN = ir.Constant(ir.IntType(32), 8)
 
 LARGEST = 1e50
-"""Numbers of a state may be as large as this: products of a few of them do not overflow yet. No quantity of a real
-mechanism in SI units comes near it."""
+"""Largest accepted size of a number in a state: products of a few such numbers do not overflow, and no quantity of a
+real mechanism in SI units comes near it."""
 
 
 def mask_of(builder, count, width=WIDTH):
-    """Which of `width` numbers are among the first `count`."""
+    """A mask of `width` numbers, true for the first `count`."""
     numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
     return builder.icmp_signed("<", numbers, broadcast(builder, count, width))
 
@@ -40,13 +40,13 @@ def _masked(builder, name, vector, result, arguments):
 
 
 def masked_load(builder, start, mask):
-    """A vector of which only the numbers of the mask are read; the others are zero."""
+    """Load a vector under a mask; numbers outside the mask are zero and not read."""
     vector = start.type.pointee
     return _masked(builder, "load", vector, vector, [start, _ALIGN, mask, zeros(vector.count)])
 
 
 def masked_store(builder, start, mask, value):
-    """Only the numbers of the mask are written."""
+    """Store a vector under a mask; numbers outside the mask are not written."""
     return _masked(builder, "store", value.type, ir.VoidType(), [value, start, _ALIGN, mask])
 
 
@@ -56,14 +56,14 @@ def zeros(width):
 
 
 def register_at(context, builder, lane, array_type, array, k):
-    """Where number k of an array lies and those behind it that fill a register."""
+    """Address of number k of an array, as that of a register."""
     start = address(context, builder, lane, array_type, array, k)
     return builder.bitcast(start, ir.VectorType(ir.DoubleType(), lane.register).as_pointer())
 
 
 @intrinsic
 def at_once(typing, lane):
-    """How many numbers of the algorithm fill a register."""
+    """Number of values that fill a register: W for one state, 1 in lanes."""
     count = lane.register // lane.width
 
     def codegen(context, builder, sig, args):
@@ -74,7 +74,7 @@ def at_once(typing, lane):
 
 @intrinsic
 def load_at_once(typing, lane, x, k, count):
-    """Number k and those behind it, `count` of them or as many as fill a register; the rest is zero."""
+    """Load numbers k, k + 1, ... of x: `count` of them, at most a register; the rest is zero."""
 
     def codegen(context, builder, sig, args):
         _, x, k, count = args
@@ -91,7 +91,7 @@ def load_at_once(typing, lane, x, k, count):
 
 @intrinsic
 def store_at_once(typing, lane, x, k, count, value):
-    """Number k and those behind it, `count` of them or as many as fill a register."""
+    """Store numbers k, k + 1, ...: `count` of them, at most a register."""
 
     def codegen(context, builder, sig, args):
         _, x, k, count, value = args
@@ -108,14 +108,14 @@ def store_at_once(typing, lane, x, k, count, value):
 
 @inline
 def put_row(lane, out, k, count, value):
-    """The same register in `count` numbers from number k on."""
+    """Fill `count` numbers from number k on with the same register."""
     for c in range(0, count, at_once(lane)):
         store_at_once(lane, out, k + c, count - c, value)
 
 
 @inline
 def copy_row(lane, x, k, count, out, to):
-    """`count` numbers of x from number k on become those of `out` from number `to` on."""
+    """out[to : to + count] = x[k : k + count]."""
     for c in range(0, count, at_once(lane)):
         store_at_once(lane, out, to + c, count - c, load_at_once(lane, x, k + c, count - c))
 
@@ -148,7 +148,7 @@ def yzx(typing, a):
 
 @intrinsic
 def is_zero(typing, x):
-    """Is a number, or every number of a register, zero?"""
+    """True if a number, or every number of a register, is zero."""
 
     def codegen(context, builder, sig, args):
         return everywhere(builder, builder.fcmp_ordered("==", args[0], like(args[0], 0.0)))
@@ -158,7 +158,7 @@ def is_zero(typing, x):
 
 @intrinsic
 def bounded_at_once(typing, x, k):
-    """Is the size of x[k] and of those behind it, a register full, at most LARGEST? That of NaN is not."""
+    """True if |x[k]|, |x[k + 1]|, ..., a register of them, are at most LARGEST; false for NaN."""
 
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
@@ -171,7 +171,7 @@ def bounded_at_once(typing, x, k):
 
 @intrinsic
 def before_line(typing, x, k):
-    """How many numbers there are from x[k] on to the next that begins a register's place in memory."""
+    """Count of numbers from x[k] to the next register-aligned address."""
 
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
@@ -183,13 +183,13 @@ def before_line(typing, x, k):
 
 @inline
 def first_place(work):
-    """Where in a workspace `take_vector` and its like may begin: behind the first number, in a line of the cache."""
+    """First index for `take_vector` and its like in a workspace: after the counter, aligned to a cache line."""
     return 1 + before_line(work, 1)
 
 
 @intrinsic
 def prefetch_line(typing, x, k):
-    """x[k] will soon be written: its line of the cache is fetched meanwhile; k may lie behind the end."""
+    """Prefetch the cache line of x[k], which will soon be written; k may lie after the end."""
 
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
@@ -197,7 +197,8 @@ def prefetch_line(typing, x, k):
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         start = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        builder.call(prefetch, [start, *(ir.Constant(number, k) for k in (0, 3, 1))])  # read, to all caches, data
+        # read access, all cache levels, data
+        builder.call(prefetch, [start, *(ir.Constant(number, k) for k in (0, 3, 1))])
         return context.get_dummy_value()
 
     return types.void(x, types.intp), codegen
@@ -205,7 +206,7 @@ def prefetch_line(typing, x, k):
 
 @intrinsic
 def finish_stores(typing):
-    """What was written past the cache is there for every thread."""
+    """Fence: stores past the cache become visible to all threads."""
 
     def codegen(context, builder, sig, args):
         builder.fence("seq_cst")

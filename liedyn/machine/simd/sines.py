@@ -1,7 +1,7 @@
-"""Sines and cosines for one angle, for lanes, and for all angles of a state at once.
+"""Sines and cosines of one angle, of lanes, and of all angles of a state at once.
 
-Polynomials cost little where a register is full of angles. One state has its angles side by side, so that `put_sines`
-takes W of them at a time there, and one from each of W states in lanes.
+Polynomials cost little if a register is full of angles. `put_sines` takes W angles of one state at a time, or in lanes
+one angle of each of W states.
 """
 import math
 
@@ -74,19 +74,19 @@ def sincos(typing, x):
 
 @inline
 def sines_size(count):
-    """Numbers that `put_sines` writes for as many coordinates."""
+    """Count of numbers that `put_sines` writes for so many coordinates."""
     return 2 * (count + -count % WIDTH)
 
 
 @inline
 def put_sines(lane, q, count, work, at):
-    """sin q_k at work[at + k], cos q_k half of `sines_size` behind it, for all k < count."""
+    """Write sin q_k to work[at + k] and cos q_k half of `sines_size` after it, for all k < count."""
     put_sines_from(lane, q, 0, count, work, at)
 
 
 @inline
 def put_sines_from(lane, q, first, count, work, at):
-    """The same for first <= k < count; for one state a few before `first` share its register."""
+    """The same for first <= k < count; for one state also for a few k before `first` in the same register."""
     room, few = sines_size(count) // 2, narrow(lane)
     for k in range(first - first % at_once(few), count, at_once(few)):
         s, c = sincos(load_at_once(few, q, k, count - k))

@@ -1,7 +1,8 @@
-"""Records of equal size, as many at once as fill a register: register k holds number k of each.
+"""Records of equal size, several at once in registers: register k holds number k of each record.
 
-What is done alike to all links of one state, or to all its degrees of freedom, need not be done to one after another.
-For one state `at_once(lane)` records fill the registers, turned over on the way; in lanes one does, with its W states.
+An operation that is the same for all links of a state, or for all its degrees of freedom, is done on several at once.
+For one state `at_once(lane)` records fill the registers, transposed when loaded and stored; in lanes one record does,
+with its W states.
 
     for i in range(0, count, at_once(lane)):
         x, y = records_at_once(lane, points, 2 * i, 2, count - 1 - i, 2)
@@ -20,7 +21,7 @@ _INT = ir.IntType(64)
 
 
 def _starts(builder, lane, first, step, last):
-    """first + r step for the records r that fill registers, never beyond first + last step."""
+    """Start indices first + r step of the records r in the registers, at most first + last step."""
     end = builder.add(first, builder.mul(last, step))
     for r in range(lane.register):
         start = builder.add(first, builder.mul(step, ir.Constant(_INT, r)))
@@ -28,7 +29,7 @@ def _starts(builder, lane, first, step, last):
 
 
 def _registers(builder, data, starts, size):
-    """Number k of the records that begin at data[starts], k < size."""
+    """Number k of the records that begin at data[starts], for each k < size."""
     registers, width = [], len(starts)
     vector = ir.VectorType(ir.DoubleType(), width)
     for first in range(0, size, width):
@@ -56,7 +57,7 @@ def _numbers(context, builder, lane, sig, x, base, size):
 
 @intrinsic(prefer_literal=True)
 def records_at_once(typing, lane, x, base, stride, last, size):
-    """`size` numbers of each record at x[base + r stride], r = 0, 1, ...; from record `last` on, all are that one."""
+    """`size` numbers of each record at x[base + r stride], r = 0, 1, ...; after record `last`, that record again."""
 
     def codegen(context, builder, sig, args):
         _, x, base, stride, last, _ = args
@@ -74,7 +75,7 @@ def records_at_once(typing, lane, x, base, stride, last, size):
 
 @intrinsic(prefer_literal=True)
 def chosen_records_at_once(typing, lane, x, base, stride, ints, at, step, last, size):
-    """`size` numbers of each record at x[base + ints[at + r step] stride]; from r = `last` on, all are that one."""
+    """`size` numbers of each record at x[base + ints[at + r step] stride]; after r = `last`, that record again."""
 
     def codegen(context, builder, sig, args):
         _, x, base, stride, ints, at, step, last, _ = args
@@ -118,7 +119,8 @@ def constants_at_once(typing, lane, x, base, stride, last, size):
 
 @intrinsic
 def put_records_at_once(typing, lane, x, base, stride, last, values):
-    """Number k of record r to x[base + r stride + k], r = 0 to `last`, and zeros behind it to the register's end."""
+    """Write number k of record r to x[base + r stride + k] for r = 0 to `last`, and zeros after it up to the end of the
+    register."""
 
     def codegen(context, builder, sig, args):
         _, x, base, stride, last, values = args
@@ -136,7 +138,8 @@ def put_records_at_once(typing, lane, x, base, stride, last, values):
         for first in range(0, len(registers), width):
             block = registers[first:first + width]
             rows = transposed(builder, block + [zeros(width)] * (width - len(block)))
-            for r in reversed(range(width)):  # rows behind the last go to its place, before it does
+            # rows after the last are written to the last's place first, and then overwritten by it
+            for r in reversed(range(width)):
                 at = builder.gep(data, [builder.add(starts[r], ir.Constant(_INT, first))], inbounds=True)
                 of_type(builder, builder.store(rows[r], builder.bitcast(at, vector.as_pointer()), align=8), "number")
         return context.get_dummy_value()
@@ -158,7 +161,7 @@ def where_larger(typing, a, b, x):
 
 @intrinsic
 def first_then(typing, count, x, y):
-    """The first `count` numbers of x, and those of y behind them."""
+    """The first `count` numbers of x, followed by those of y."""
 
     def codegen(context, builder, sig, args):
         count, x, y = args

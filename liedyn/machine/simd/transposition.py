@@ -1,8 +1,7 @@
-"""Between rows of numbers and SIMD lanes: blocks of W rows and W columns, transposed in registers.
+"""Transposition between rows of numbers and SIMD lanes, in registers: blocks of W rows and W columns.
 
 W rows of an array, `stride` numbers apart, become W vectors, one for each column, or the other way round. A block may
-lack columns (fewer than W are read and written) and rows (from row `last` on, all are row `last`).
-"""
+have fewer columns (only these are read and written) and fewer rows (after row `last`, that row again). """
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -15,12 +14,12 @@ _INT = ir.IntType(64)
 
 
 def transposed(builder, rows):
-    """Butterflies: in the stage of s, blocks of s x s numbers change places across the diagonal."""
+    """Butterflies: in the stage of s, blocks of s x s numbers are exchanged across the diagonal."""
     return _butterflies(builder, rows, len(rows))
 
 
 def transposed_in_memory(builder, start, width):
-    """`transposed`, of W x W numbers one after another in memory: halves of rows are loaded to where they belong."""
+    """`transposed` for W x W consecutive numbers in memory; half rows are loaded directly to their new places."""
     half = ir.VectorType(ir.DoubleType(), width // 2)
     both = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width)))
 
@@ -49,7 +48,7 @@ def _butterflies(builder, rows, largest):
 
 
 def _addresses(builder, data, start, stride, last, vector):
-    """Where the rows of a block begin."""
+    """Addresses of the rows of a block."""
     for i in range(vector.count):
         row = ir.Constant(_INT, i)
         row = builder.select(builder.icmp_signed("<", row, last), row, last)
@@ -58,7 +57,7 @@ def _addresses(builder, data, start, stride, last, vector):
 
 @intrinsic
 def turned(typing, a, b, c, d):
-    """Columns of four numbers, each in a register, as rows, or the other way round."""
+    """Transpose a block of columns of four numbers, each in a register."""
     four = types.UniTuple(VectorType(4), 4)
 
     def codegen(context, builder, sig, args):
@@ -69,7 +68,7 @@ def turned(typing, a, b, c, d):
 
 @intrinsic
 def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
-    """Rows at rows[start + i stride], as many numbers as `columns`, into the lanes of scalars k to k + W - 1."""
+    """Rows at rows[start + i stride], with `columns` numbers each, to the lanes of scalars k to k + W - 1."""
     width = lane.width
     vector = ir.VectorType(ir.DoubleType(), width)
 
@@ -90,7 +89,7 @@ def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
 
 @intrinsic
 def lanes_to_rows(typing, lane, lanes, k, rows, start, stride, last, columns):
-    """The lanes of scalars k to k + W - 1 into rows at rows[start + i stride], as many numbers as `columns`."""
+    """The lanes of scalars k to k + W - 1 to rows at rows[start + i stride], with `columns` numbers each."""
     width = lane.width
     vector = ir.VectorType(ir.DoubleType(), width)
 
