@@ -1,8 +1,8 @@
-"""Assembly: satisfy the constraints of a mechanism, and complete velocities, from a guess on the wanted branch.
+"""Assembly: satisfy the constraints of a mechanism, and complete velocities, starting from a guess near the wanted
+branch.
 
-`liedyn.mechanics.constraints.closing` has the algorithm, `liedyn.mechanics.constraints.singular_guess` what helps it on
-where it comes to a halt at a singular configuration, `liedyn.mechanics.constraints.contradictions` what is said where
-nothing helps.
+The algorithm is in `liedyn.mechanics.constraints.closing`; `singular_guess` continues where Newton's method stops at a
+singular configuration, and `contradictions` explains failures.
 """
 import math
 
@@ -24,7 +24,7 @@ from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
 
 
 def _held_values(name, value, size):
-    """Values (..., size) of a coordinate, for which size is None, or of a joint."""
+    """Values of a coordinate, shape (...) for `size` None, or of a joint, shape (..., size)."""
     value = floats(f"the held value of {name}", value)
     value = value[..., None] if size is None else as_floats(name, value, size)
     require_usable(name, value)
@@ -32,7 +32,8 @@ def _held_values(name, value, size):
 
 
 def _targets(robot, held):
-    """What is held, and by place in q or number of the virtual coordinate the values (..., size)."""
+    """The held coordinates as `Held`, and their values (..., size) by index in q or number of the virtual
+    coordinate."""
     dofs, coordinates = np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64)
     on_tree, virtual = [], {}
     for name, value in held.items():
@@ -72,18 +73,18 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     Parameters
     ----------
     robot : Robot
-        Constraints that are switched off do not count; moving ones are where ``robot.at(t)`` puts them.
+        Constraints that are switched off are ignored; moving ones have the targets of ``robot.at(t)``.
     q : array_like, shape (..., nq)
         Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed, and may be singular.
     held : dict, optional
         Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name, shape (...); of a
         joint with several coordinates by the joint's name, shape (..., size). The position of a free joint, such as
-        ``base.x``, is that in q, along the axes of the parent's frame; a rotation is held whole, with its joint. Arrays
-        are batches: their leading axes and those of q are broadcast against each other.
+        ``base.x``, is that in q, along the axes of the parent's frame; a rotation can be held only as a whole, by its
+        joint's name. Arrays are batches: their leading axes and those of q are broadcast against each other.
     tolerance : float
         Largest closure error accepted [rad, m], 1e-14 at least.
     **coordinates : float or array_like
-        More of `held`, for names that are identifiers: ``close(robot, q, boom=0.3)`` or
+        Further entries of `held`, for names that are identifiers: ``close(robot, q, boom=0.3)`` or
         ``close(robot, q, boom=np.linspace(0.0, 0.3, 100))``.
 
     Returns
@@ -94,18 +95,18 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     Raises
     ------
     ClosureError
-        The constraints cannot be satisfied, or a target cannot be reached: says which constraints contradict each
-        other, with the error, the name of the worst one, the configuration where the search stopped, and at which
-        state of a batch.
+        The constraints cannot be satisfied, or a target cannot be reached. The message says which constraints
+        contradict each other, with the error, the constraint with the largest error, and the state of the batch; the
+        attributes hold the configuration where the search stopped.
     InputError
         An unknown name, a shape that does not fit, or an entry that is not finite.
 
     Notes
     -----
     Newton with step control on the configuration manifold (Spencer 2004, 3.1.3, projection on position invariants), and
-    continuation in the held coordinates; states are closed one by one, each from its own guess. Where Newton comes to a
-    halt at a singular configuration, the sum of squared errors is followed down along its negative curvature (More and
-    Sorensen 1983), always the same way: a linkage that lies stretched in its guess buckles.
+    continuation in the held coordinates; states are closed one by one, each from its own guess. Where Newton stops at a
+    singular configuration, the sum of squared errors is minimised along its negative curvature (More and Sorensen
+    1983), always in the same direction: a linkage whose guess is stretched on a line buckles.
 
     Examples
     --------
@@ -127,8 +128,8 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
 
 
 def close_around(robot, q, fixed, tolerance=1e-12):
-    """`close` one state; coordinates that `fixed` (nv) marks, in steps of `liedyn.mechanics.tree.places`, stay where
-    they are."""
+    """`close` for one state; coordinates marked in `fixed` (nv), in the coordinates of `liedyn.mechanics.tree.places`,
+    do not move."""
     coordinates, none = np.zeros(robot.nq, np.int64), np.empty(0, np.int64)
     for iq, iv, nq, nv in links_of(robot.packed)[0][:, [LINK_IQ, LINK_IV, LINK_NQ, LINK_NV]]:
         coordinates[iq:iq + nq] = [*[fixed[iv] != 0] * (nq - nv), *(fixed[iv:iv + nv] != 0)]
@@ -138,12 +139,12 @@ def close_around(robot, q, fixed, tolerance=1e-12):
 
 
 def _closed(robot, lead, q, goals, held, tolerance):
-    """Rows q closed, each with what is held, `held` by name, at its goals."""
+    """Rows q closed, each with its held coordinates at the targets in `goals`; `held` has their names for messages."""
     what, target, values = goals
     closed, status = np.empty_like(q), np.empty(len(q), np.int64)
     close_states(robot.packed, q, target, values, *what, tolerance, closed, status)
     if (status == CLOSED).all():
-        forget_errors(robot.functions)  # on the way to the solution, not there
+        forget_errors(robot.functions)  # failures on the way to the solution do not matter
     for b in np.flatnonzero(status != CLOSED):
         raise_errors(robot.functions)
         with of_the_batch(lead, b):
@@ -155,10 +156,10 @@ def _closed(robot, lead, q, goals, held, tolerance):
 
 
 def _broadcast(robot, q, on_tree, virtual):
-    """The leading axes, and rows of guesses, of targets on the tree, and of targets of virtual coordinates."""
+    """The leading axes, rows of guesses, rows of tree targets, and targets of virtual coordinates."""
     if not (on_tree or virtual):
         lead, q = states(robot, q=q)
-        return lead, q, q, np.empty((len(q), 0))  # no target is read
+        return lead, q, q, np.empty((len(q), 0))  # without targets
     q = as_floats("q", q, robot.nq)
     leads = [x.shape[:-1] for x in (q, *(value for _, value in on_tree), *virtual)]
     try:
@@ -177,19 +178,19 @@ def _broadcast(robot, q, on_tree, virtual):
 
 
 def complete_velocity(robot, q, velocities, tolerance=1e-8):
-    """The velocity that the constraints allow, from those of independent coordinates.
+    """The velocity that satisfies the constraints, from the velocities of independent coordinates.
 
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)``, where constraints move.
+        At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Closed configuration [rad, m; quaternions (x, y, z, w)].
     velocities : dict
         Velocity of each independent coordinate by name, of the tree or virtual [rad/s, m/s], shape (...); of a joint
         with several coordinates by the joint's name, shape (..., size). Leading axes are broadcast against those of q.
     tolerance : float
-        Singular values of [G; R], its rows and columns weighed, below this part of the largest one count as zero.
+        Singular values of [G; R], with weighted rows and columns, below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -231,7 +232,7 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
 
 
 def _rates(robot, q, velocities):
-    """The leading axes that q and the velocities share, and rows of both."""
+    """The common leading axes of q and the velocities, and rows of both."""
     parts = []
     for name, value in velocities.items():
         value = floats(f"velocity of {shown(name)}", value)
@@ -252,15 +253,16 @@ def _rates(robot, q, velocities):
 
 
 def _missing(robot, Z, rank):
-    """Names of coordinates of the tree whose velocities determine the motion together with weighed rows Z of a rank."""
-    free = np.linalg.svd(Z)[2][rank:].T  # a motion in each column
+    """Names of tree coordinates whose velocities, together with the weighted rows Z of this rank, determine the
+    motion."""
+    free = np.linalg.svd(Z)[2][rank:].T  # one motion in each column
     by = Ranking(1e-9, np.ones(robot.nv), np.ones(free.shape[1]))
     _, order, _ = independent_rows(np.ascontiguousarray(free), by)
     return [robot.velocity_names[k] for k in order[:robot.nv - rank]]
 
 
 def _determined(robot, chosen, Z, known, tolerance):
-    """The one v with Z v = known."""
+    """The unique v with Z v = known; raises if there is none, or more than one."""
     Z, of_rows, of_columns = weighed(robot, Z)
     known = of_rows * known
     v, _, rank, singular_values = np.linalg.lstsq(Z, known, rcond=tolerance)
@@ -269,7 +271,8 @@ def _determined(robot, chosen, Z, known, tolerance):
         raise SingularConfigurationError(
             f"{given} not determine the motion of {robot.name!r}: [G; R] has rank {rank} of {robot.nv}; add "
             f"{listed(_missing(robot, Z, rank))}, or others in their place", singular_values)
-    # consistent equations leave rounding times the condition of [G; R], contradictory ones a part of w itself
+    # for consistent equations the residual is rounding times the condition of [G; R], for contradictory ones a part of
+    # w
     if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(known).max(initial=0.0)):
         raise SingularConfigurationError(
             f"velocities of {', '.join(chosen.names)} contradict the constraints of {robot.name!r}", singular_values)

@@ -1,4 +1,4 @@
-"""Checking a constraint's own derivatives, on request: the one place that takes differences, and computes with none."""
+"""Check of a constraint's derivatives by finite differences, on request; no result of the library uses differences."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,20 +13,22 @@ from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import require_usable, states
 
 STEP = 1e-3
-"""Of differences of sixth order: their own error is of size step^6 = 1e-18, rounding leaves 1e-13 of the values."""
+"""Step of the sixth-order differences: their truncation error is step^6 = 1e-18, rounding leaves 1e-13 of the
+values."""
 STENCIL = ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))
 
 
 @dataclass(frozen=True)
 class ConstraintCheck:
-    """Largest deviations of a constraint's functions from differences, relative to the largest value (or to one).
+    """Largest deviations of a constraint's functions from finite differences, relative to the largest value (at least
+    1).
 
     Attributes
     ----------
     name : str
         The constraint.
     deviations : dict
-        By what was compared: ``residual rate`` (against G v + drift, where there is a residual), ``bias``,
+        By the quantity compared: ``residual rate`` (against G v + drift, where there is a residual), ``bias``,
         ``velocity by q``, ``acceleration by q``, ``acceleration by v``, ``force by q``.
     tolerance : float
     """
@@ -37,7 +39,7 @@ class ConstraintCheck:
 
     @property
     def ok(self):
-        """Whether all deviations are below the tolerance."""
+        """True if all deviations are below the tolerance."""
         return max(self.deviations.values()) <= self.tolerance
 
     def __str__(self):
@@ -48,29 +50,29 @@ class ConstraintCheck:
 
 
 def central_difference(function):
-    """The derivative at 0 of a function of one number, of sixth order."""
+    """The derivative at 0 of a function of one number, by sixth-order differences."""
     return sum(c * (function(k * STEP) - function(-k * STEP)) for k, c in STENCIL) / STEP
 
 
 def relative_deviation(found, expected):
-    """Largest difference by the largest value, or by one."""
+    """Largest difference, divided by the largest value or 1."""
     return float(np.abs(found - expected).max(initial=0.0) / max(1.0, np.abs(expected).max(initial=0.0)))
 
 
 def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
     """Compare the rows, bias and derivatives of a constraint with differences of high order, at one state.
 
-    Meant for custom rows, where a wrong derivative shows nowhere else; works for every kind. For a cut joint the state
-    must close it, as its residual is a log, whose rate is the row's velocity only there.
+    Meant for custom rows, whose wrong derivatives are not detected elsewhere; works for every kind. A cut joint must be
+    closed at the state: its residual is a logarithm, and the rate of that is the row's velocity only there.
 
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)``.
+        At the time of ``robot.at(t)``, if constraints move.
     name : str
         The constraint; it must be switched on.
     q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)], better not a special one.
+        Configuration [rad, m; quaternions (x, y, z, w)], preferably a general one without symmetries.
     v : array_like, shape (nv,)
         Velocity [rad/s, m/s].
     a : array_like, shape (nv,), optional

@@ -1,9 +1,9 @@
-"""Newton and continuation that close the constraints, one compiled algorithm for one state and for many.
+"""Newton's method and continuation to satisfy the constraints, in one compiled algorithm for one state and for many.
 
-Newton on the manifold, a step after the other (`liedyn.mechanics.constraints.closing_steps`), until errors are
-rounding; free joints are displaced along their parents' axes (`liedyn.mechanics.tree.places`), so that what is held is
-a place in q. Coordinates that are held move to their targets along a path from the closed guess, a part of the way at a
-time: every point of the path is closed before the next part is tried, and so the branch of the guess is kept.
+Newton steps on the manifold are in `liedyn.mechanics.constraints.closing_steps`; free joints are displaced along their
+parents' axes (`liedyn.mechanics.tree.places`), so that a held coordinate is an entry of q. Held coordinates move to
+their targets along a path from the closed guess, in parts: every point of the path is closed before the next part is
+tried, and so the branch of the guess does not change.
 """
 from typing import NamedTuple
 
@@ -21,17 +21,17 @@ from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import PackedModel
 
 LONGEST_JUMP = 1.0
-"""Largest move of any coordinate between two points of a path before the path is suspected of changing branch [rad, or
-units of length]."""
+"""Move of any coordinate between two points of a path above which a change of branch is suspected [rad, or units of
+length]."""
 ITERATIONS = 60
 
 CLOSED, OPEN_GUESS, OPEN_PATH, JUMP = range(4)
-"""What became of a state: closed; its guess cannot be closed; the path to its targets ends in an open configuration;
-it goes on only by a jump of other coordinates."""
+"""Outcome for a state: closed; the guess cannot be closed; the path to the targets ends in an open configuration; the
+path continues only with a jump of other coordinates."""
 
 
 class Target(NamedTuple):
-    """Where held coordinates of one state have to be: what is held, q (nq) on the tree, values (k) of virtual ones."""
+    """Targets of the held coordinates of one state: `held`, q (nq) for the tree, values (k) for virtual ones."""
 
     held: Held
     q: np.ndarray
@@ -39,7 +39,7 @@ class Target(NamedTuple):
 
 
 class Goals(NamedTuple):
-    """The same of rows of states: what is held, q (count, nq) and values (count, k)."""
+    """Targets for rows of states: `held`, q (count, nq) and values (count, k)."""
 
     held: Held
     q: np.ndarray
@@ -48,7 +48,7 @@ class Goals(NamedTuple):
 
 @kernel_in_place
 def newton(model, held, goal, tolerance, room, q):
-    """Close q as well as rounding allows, held coordinates staying where they are; returns the largest error."""
+    """Close q as well as rounding allows, without moving held coordinates; returns the largest error."""
     size = errors(model, q, held, goal, room, room.error)
     for k in range(ITERATIONS):
         if size <= ROUNDING or not size < np.inf:
@@ -63,7 +63,7 @@ def newton(model, held, goal, tolerance, room, q):
 
 @kernel_in_place
 def largest_move(model, x):
-    """The largest of the moves x (nv) [rad, or units of length]."""
+    """The largest entry of a move x (nv) [rad, or units of length]."""
     largest, columns = 0.0, ranking_of(model, 0.0).columns
     for j in range(x.size):
         largest = max(largest, abs(x[j]) / columns[j])
@@ -72,7 +72,7 @@ def largest_move(model, x):
 
 @kernel_in_place
 def towards(model, q, target, held, share, room, out):
-    """out = q with its held tree coordinates moved a share of the way to those of `target`."""
+    """out = q with its held tree coordinates moved by a fraction `share` of the way to those of `target`."""
     displacement(model, q, target, room.step)
     for j in range(room.step.size):
         room.step[j] = share * room.step[j] if held.dofs[j] != 0 else 0.0
@@ -85,7 +85,7 @@ def towards(model, q, target, held, share, room, out):
 
 @kernel
 def follow(model, held, target, values, tolerance, room, q):
-    """Move a closed q along the path to its targets as far as it goes; returns what became of it."""
+    """Move a closed q along the path to its targets as far as possible; returns the outcome."""
     k, n = values.size, room.step.size
     begin, to_go, goal, columns = np.empty(k), np.empty(k), np.empty(k), ranking_of(model, 0.0).columns
     virtual_kernel(model, room.world, room.z)
@@ -110,7 +110,7 @@ def follow(model, held, target, values, tolerance, room, q):
             goal[i] = begin[i] + (1.0 if last else done + part) * to_go[i]
         error = newton(model, held, goal, tolerance, room, trial)
         displacement(model, q, trial, moved)
-        # a long jump of the other coordinates is the sign of another branch: shorten the part
+        # a long jump of the other coordinates indicates another branch: shorten the part
         jumps = largest_move(model, moved) > LONGEST_JUMP
         if error <= tolerance and not jumps:
             q[:] = trial
@@ -124,14 +124,14 @@ def follow(model, held, target, values, tolerance, room, q):
 
 @kernel
 def close_kernel(model, held, target, values, tolerance, room, start, q):
-    """Close q and move it to its targets; returns what became of it.
+    """Close q and move it to its targets; returns the outcome.
 
-    `start` (nq) receives the guess; an open guess is closed with the held coordinates where they are if that can be,
-    else with all of them free.
+    `start` (nq) receives the guess. An open guess is closed with the held coordinates fixed if that is possible, else
+    with all of them free.
     """
     if values.size == 0 and not held.dofs.any():
         room.step[:] = 0.0
-        displace(model, q, room.step, q)  # quaternions of unit length
+        displace(model, q, room.step, q)  # normalises quaternions
         return CLOSED if newton(model, held, values, tolerance, room, q) <= tolerance else OPEN_GUESS
     start[:] = q
     errors(model, q, held, values, room, room.error)
@@ -146,18 +146,19 @@ def close_kernel(model, held, target, values, tolerance, room, start, q):
         free.holonomic[:] = room.holonomic
         if not newton(model, nothing, here[:0], tolerance, free, q) <= tolerance:
             return OPEN_GUESS
-        errors(model, q, held, here, room, room.error)  # the pose of q
+        errors(model, q, held, here, room, room.error)  # computes the pose of q
     return follow(model, held, target, values, tolerance, room, q)
 
 
 @uneven_batch
 def close_states(begin, end, model, q, target, values, dofs, coordinates, virtual, angles, tolerance, closed, status):
-    """`close_kernel` on each row: targets (count, nq) of held tree coordinates and `values` (count, k) of virtual ones.
+    """`close_kernel` for each row: targets (count, nq) of held tree coordinates and `values` (count, k) of virtual
+    ones.
 
-    `dofs` to `angles` are those of `Held`. What cannot be closed stays where the search stopped, on the last closed
-    point of its path if there is one.
+    `dofs` to `angles` are those of `Held`. A row that cannot be closed ends where its search stopped, or if its path
+    has closed points, at the last of them.
     """
-    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
+    model = PackedModel(model.ints, model.floats.copy())  # a copy, as moving targets and custom rows write to floats
     held = Held(dofs, coordinates, virtual, angles)
     room, start = room_for(model, virtual), np.empty(q.shape[1])
     holonomic_rows(model, room.holonomic)

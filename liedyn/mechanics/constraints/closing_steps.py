@@ -1,12 +1,14 @@
-"""One step of Newton's method that closes the constraints, cluster by cluster.
+"""One step of Newton's method for the constraints, cluster by cluster.
 
-Clusters of constraints share no degrees of freedom (`liedyn.model.clusters`), and so each has a step of its own: the
-shortest one that removes its linearized error, by singular values, so redundant rows are harmless. Each is cut to a
-largest size and halved until its own error falls, as if the others were not there. Time grows as their number.
+Clusters of constraints share no degrees of freedom (`liedyn.model.clusters`), so each has a step of its own: the
+shortest one that removes its linearized error, by singular values, so that redundant rows are harmless. Each step is
+limited to a largest size and halved until the error of its cluster falls, independently of other clusters. The cost is
+linear in their number.
 
-Of a long chain of loops rows are eliminated one after the other (`liedyn.mechanics.constraints.sparse_elimination`);
-the shortest of all steps a_p + K z follows from K^T K z = -K^T a_p, and of those that move held virtual coordinates as
-they are to move the one nearest to it. Lengths count in units of the mechanism (`liedyn.model.size`).
+The rows of long chains of loops are eliminated one after the other (`liedyn.mechanics.constraints.sparse_elimination`);
+the shortest of all steps a_p + K z follows from K^T K z = -K^T a_p. If virtual coordinates are held, the step is the
+shortest of those that move them to their targets, as nearly as possible. Lengths are in units of the mechanism
+(`liedyn.model.size`).
 """
 from typing import NamedTuple
 
@@ -34,15 +36,22 @@ from liedyn.model.packed_records import MODEL
 
 LARGEST_STEP = 0.3
 """Largest move of a coordinate in one step [rad, or units of length]: well below the distance to another branch in
-common machines."""
+usual machines."""
 SMALLEST_PART = 1e-3
 ROUNDING = 1e-14
 RANK_TOLERANCE = 1e-9
-"""Singular values below this part of the largest one take no part in a step."""
+"""Singular values below this fraction of the largest one are ignored in a step."""
 
 
 class Held(NamedTuple):
-    """Coordinates that are held; all arrays of int64.
+    """The held coordinates; all arrays of int64.
+
+    Attributes
+    ----------
+    dofs, coordinates : ndarray, shape (nv,) and (nq,)
+        1 for held tree coordinates, as entries of steps and of q.
+    virtual, angles : ndarray, shape (k,)
+        Numbers of held virtual coordinates; 1 for those that are angles, which are compared up to whole turns.
 
     Attributes
     ----------
@@ -62,24 +71,24 @@ HELD = group(Held, *[INTEGERS] * 4)
 
 
 class Block(NamedTuple):
-    """Room for one cluster, or for a whole long chain: numbers one after the other."""
+    """Workspace of one cluster, or of a whole long chain."""
 
     rows: np.ndarray
     right: np.ndarray
     x: np.ndarray
-    B: np.ndarray  # three of `row_space`
+    B: np.ndarray  # arguments of `row_space`
     V: np.ndarray
     s: np.ndarray
-    work: np.ndarray  # of the elimination of a chain, or empty
+    work: np.ndarray  # workspace of the elimination of a chain, or empty
     choosable: np.ndarray  # (nv) ones
-    M: np.ndarray  # (nv, nv) what the elimination of a chain may write
+    M: np.ndarray  # (nv, nv) scratch of the elimination of a chain
 
 
 BLOCK = group(Block, *[VECTOR] * 8, MATRIX)
 
 
 class ClosingRoom(NamedTuple):
-    """Arrays to work in: m constraint rows and k held virtual coordinates below them."""
+    """Workspace for m constraint rows and k held virtual coordinates below them."""
 
     world: np.ndarray
     holonomic: np.ndarray  # (m) 1 for rows with a residual
@@ -88,13 +97,13 @@ class ClosingRoom(NamedTuple):
     E: np.ndarray  # (nz, nv)
     error: np.ndarray  # (m + k)
     trial_error: np.ndarray
-    weights: np.ndarray  # (m + k) of errors
-    of_rows: np.ndarray  # (m + k) of int64: the cluster of each
-    of_dofs: np.ndarray  # (nv) of int64
-    part: np.ndarray  # by cluster: of its step, 0 where it is done
-    size: np.ndarray  # its largest error
-    square: np.ndarray  # its squared errors
-    trial_size: np.ndarray  # those of the trial
+    weights: np.ndarray  # (m + k) of the errors
+    of_rows: np.ndarray  # (m + k) of int64: cluster of each row
+    of_dofs: np.ndarray  # (nv) of int64: cluster of each degree of freedom
+    part: np.ndarray  # by cluster: fraction of its step still tried, 0 when done
+    size: np.ndarray  # by cluster: largest error
+    square: np.ndarray  # by cluster: sum of squared errors
+    trial_size: np.ndarray  # by cluster: largest error of the trial
     trial_square: np.ndarray
     block: Block
     step: np.ndarray  # (nv)
@@ -108,7 +117,7 @@ ROOM = group(ClosingRoom, *[VECTOR] * 3, *[MATRIX] * 2, *[VECTOR] * 3, *[INTEGER
 
 @kernel
 def clusters_of_rows(model, virtual):
-    """The cluster of each row (m), and of each held virtual coordinate behind them (k), numbers of int64."""
+    """The cluster of each row (m), followed by that of each held virtual coordinate (k), int64."""
     m = model.ints[N_ROWS]
     found = np.zeros(m + virtual.size, np.int64)
     for c in range(cluster_count(model)):
@@ -136,9 +145,9 @@ def clusters_of_dofs(model):
 
 @kernel
 def clear_clusters(model, virtual, G, E):
-    """Zeros in the entries of G that belong to clusters, if those are not chains, and in the rows of E that are read.
+    """Set the entries of G that belong to clusters to zero, except for chains, and the rows of E that are read.
 
-    No others are written or read.
+    Other entries are neither written nor read.
     """
     for i in virtual:
         E[i] = 0.0
@@ -151,7 +160,7 @@ def clear_clusters(model, virtual, G, E):
 
 @kernel
 def room_for(model, virtual):
-    """`ClosingRoom` for held virtual coordinates, numbers of int64."""
+    """`ClosingRoom` for held virtual coordinates, given by number (int64)."""
     n, m, nz, k, count = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], virtual.size, cluster_count(model)
     of_rows, of_dofs, held = clusters_of_rows(model, virtual), clusters_of_dofs(model), np.zeros(count, np.int64)
     for i in range(k):
@@ -177,15 +186,15 @@ def room_for(model, virtual):
 
 @inline
 def shorter_way(angle):
-    """The angle, less whole turns, between -pi and pi."""
+    """The angle plus a multiple of 2 pi, between -pi and pi."""
     return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
 
 
 @kernel_in_place
 def errors(model, q, held, goal, room, error):
-    """error (m + k): residuals, then held virtual coordinates less their goals; leaves the pose of q.
+    """error (m + k): residuals, then held virtual coordinates minus their goals; computes the pose of q.
 
-    Returns the largest one, lengths in units of the mechanism; NaN if one is.
+    Returns the largest error, lengths in units of the mechanism; NaN if any is NaN.
     """
     m = room.holonomic.size
     world_positions(SCALAR, model, q, room.world)
@@ -205,8 +214,8 @@ def errors(model, q, held, goal, room, error):
 
 @kernel_in_place
 def error_rows(model, q, held, room):
-    """What steps of the coordinates that are free do to `errors`, in room.G and room.E; needs the pose of q."""
-    if not all_cut(model):  # entries are not always in the same places
+    """Derivative of `errors` by steps of the free coordinates, in room.G and room.E; needs the pose of q."""
+    if not all_cut(model):  # else the sparsity pattern may vary with q
         clear_rows(room.G)
     cut_jacobian_kernel(SCALAR, model, room.world, False, room.G)
     other_jacobians(model, q, room.world, room.G)
@@ -226,7 +235,7 @@ def error_rows(model, q, held, room):
 
 @kernel_in_place
 def put_sizes(room, error, size, square):
-    """The largest weighed error of each cluster, and the sum of their squares."""
+    """The largest weighted error of each cluster, and its sum of squares."""
     for c in range(size.size):
         size[c] = square[c] = 0.0
     for i in range(error.size):
@@ -238,7 +247,7 @@ def put_sizes(room, error, size, square):
 
 @kernel_in_place
 def cluster_step(model, held, room, c):
-    """The step of cluster c, by singular values."""
+    """The step of cluster c by singular value decomposition."""
     (m, n), (rows, dofs), block = cluster_size(model, c), cluster_lists(model, c), room.block
     ranking, first = ranking_of(model, RANK_TOLERANCE), room.holonomic.size
     total = m
@@ -268,7 +277,7 @@ def cluster_step(model, held, room, c):
 @late(MODEL, HELD, ROOM)
 @kernel
 def chain_step(model, held, room):
-    """The shortest step of long chains of loops, a_p + K z, in units of the mechanism, with what is held."""
+    """The shortest step a_p + K z of long chains of loops, in units of the mechanism, with held coordinates."""
     m, n, k, block = room.holonomic.size, room.step.size, held.virtual.size, room.block
     e, columns = block.work, ranking_of(model, 0.0).columns
     rank = eliminate_rows(model, block.M, room.G, room.error[:m], block.choosable, RANK_TOLERANCE, e)[0]
@@ -292,7 +301,7 @@ def chain_step(model, held, room):
     factor(normal, L)
     forward(L, z)
     backward(L, z)
-    C, c = np.zeros((k, p)), np.empty(k)  # what is left for what is held, and K in its rows
+    C, c = np.zeros((k, p)), np.empty(k)  # the remaining error of held virtual coordinates, and their rows times K
     for h in range(k):
         row = room.E[held.virtual[h]]
         c[h] = room.error[m + h]
@@ -317,7 +326,7 @@ def chain_step(model, held, room):
 
 @kernel_in_place
 def put_step(model, q, held, room):
-    """room.step, of clusters that are not closed yet, each cut to a largest size; needs the pose of q."""
+    """room.step for the clusters that are not closed yet, each limited to a largest size; needs the pose of q."""
     columns, largest = ranking_of(model, 0.0).columns, room.trial_size
     error_rows(model, q, held, room)
     for j in range(room.step.size):
@@ -339,9 +348,10 @@ def put_step(model, q, held, room):
 
 @kernel_in_place
 def take_step(model, held, goal, tolerance, room, q):
-    """Move q by room.step, or parts of it with which the errors of clusters fall; those without one are done.
+    """Move q by room.step, or by fractions of it that reduce the clusters' errors; a cluster without such a fraction is
+    done.
 
-    Returns whether any has moved, and what `errors` does at the new q.
+    Returns whether any coordinate has moved, and the result of `errors` at the new q.
     """
     while True:
         for j in range(room.step.size):
@@ -352,7 +362,7 @@ def take_step(model, held, goal, tolerance, room, q):
         again, moved = False, False
         for c in range(room.part.size):
             if room.part[c] > 0.0 and not room.trial_square[c] < room.square[c]:
-                # closed already: what is left is rounding
+                # closed already: the remaining error is rounding
                 part = 0.0 if room.size[c] <= tolerance else 0.5 * room.part[c]
                 room.part[c], again = part if part > SMALLEST_PART else 0.0, True
             moved = moved or room.part[c] > 0.0
@@ -366,7 +376,7 @@ def take_step(model, held, goal, tolerance, room, q):
 
 @kernel_in_place
 def begin_step(room, first):
-    """Which clusters move: those that are not closed as well as rounding allows, and have not come to a halt."""
+    """Mark the clusters that move: those not yet closed to rounding and still making progress."""
     put_sizes(room, room.error, room.size, room.square)
     for c in range(room.part.size):
         room.part[c] = 1.0 if room.size[c] > ROUNDING and (first or room.part[c] > 0.0) else 0.0

@@ -1,4 +1,4 @@
-"""Ranks of a robot's constraints from Python: judged as in compiled code, by `liedyn.machine.linalg.ranks`."""
+"""Ranks of a robot's constraints from Python, by the same rule as in compiled code (`liedyn.machine.linalg.ranks`)."""
 import numpy as np
 
 from liedyn.machine.linalg.dense import independent_rows
@@ -8,26 +8,26 @@ from liedyn.model.remembered import remembered
 
 @remembered
 def weights_of(robot):
-    """The weights of the rows (m) and of the columns (nv) of the constraints, as the packed model ends with them."""
+    """Weights of the rows (m) and of the columns (nv) of the constraints; the packed model ends with them."""
     m, n = len(robot.row_names), robot.nv
     return robot.floats[robot.floats.size - m - n:][:m].copy(), robot.floats[robot.floats.size - n:].copy()
 
 
 def ranking(robot, tolerance):
-    """By what ranks of this robot's constraints are judged."""
+    """The `Ranking` for this robot's constraints."""
     return Ranking(float(tolerance), *weights_of(robot))
 
 
 def ranks(robot, G, tolerance):
-    """Rank of each G (count, m, nv), the order of its rows, independent ones first, and the ratio of its pivots.
+    """Rank of each G (count, m, nv), the order of its rows (independent ones first), and the ratio of its pivots.
 
-    The ratio is that of the largest weighed pivot, or 1 if that is more, by the smallest one that counts.
+    The ratio is the largest weighted pivot, at least 1, divided by the smallest one that counts.
     """
     return ranks_by(ranking(robot, tolerance), G)
 
 
 def ranks_by(by, G):
-    """`ranks` as a `Ranking` judges them."""
+    """`ranks` with a given `Ranking`."""
     rank, order, ratio = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.ones(len(G))
     for b in range(len(G)):
         rank[b], order[b], pivots = independent_rows(G[b], by)
@@ -37,20 +37,20 @@ def ranks_by(by, G):
 
 
 def rank_of_rows(robot, rows, tolerance):
-    """Rank of one G, and of rows behind it that read velocities, as `weighed`; rows that do not matter are zero."""
+    """Rank of one G and of rows below it that read velocities, as in `weighed`; the other rows are set to zero."""
     by = Ranking(float(tolerance), *weighed(robot, rows)[1:])
     return int(independent_rows(np.ascontiguousarray(rows, dtype=float), by)[0])
 
 
 def null_space(robot, G, tolerance):
-    """An orthonormal basis of the velocities that G (m, nv) leaves free, as columns."""
+    """An orthonormal basis, as columns, of the null space of G (m, nv)."""
     return np.linalg.svd(G)[2][rank_of_rows(robot, G, tolerance):].T if len(G) else np.eye(robot.nv)
 
 
 def weighed(robot, rows):
-    """Rows (m + more, nv), weighed, the weights of all of them, and those of the columns.
+    """Weighted rows (m + more, nv), the weights of all of them, and those of the columns.
 
-    The first m are those of the constraints; the others, which read velocities, weigh what makes them of length 1.
+    The first m rows are the constraints; the others read velocities and are scaled to length 1.
     """
     of_rows, of_columns = weights_of(robot)
     more = np.linalg.norm(rows[len(of_rows):] * of_columns, axis=1)
@@ -59,7 +59,7 @@ def weighed(robot, rows):
 
 
 def solution(robot, Z, known, tolerance):
-    """x with Z x = known, rows as in `weighed`, in the sense of least squares where they contradict each other."""
+    """x with Z x = known for rows as in `weighed`, by least squares if they contradict each other."""
     Z, of_rows, of_columns = weighed(robot, Z)
     return of_columns * np.linalg.lstsq(Z, of_rows * known, rcond=tolerance)[0]
 

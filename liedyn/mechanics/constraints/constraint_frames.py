@@ -1,4 +1,4 @@
-"""Where the two frames of a constraint are at a configuration."""
+"""Poses of the two frames of a constraint at a configuration."""
 from liedyn.lie.algebra import compose
 from liedyn.machine.compiled.jit import inline
 from liedyn.mechanics.tree.kinematics import origin, world_pose
@@ -10,7 +10,7 @@ from liedyn.model.packed_records import constant_pose
 
 @inline
 def loop_frames(lane, model, work, l):
-    """Poses of frames A, moved by its target, and B; needs `world_positions`."""
+    """World poses of frame A, moved by its target, and of frame B; needs `world_positions`."""
     a, b = loop_links(model, l)
     A = placed(lane, model, work, a, constant_pose(lane, model, loop_at(model, l, LOOP_POSE_A)))
     B = placed(lane, model, work, b, constant_pose(lane, model, loop_at(model, l, LOOP_POSE_B)))
@@ -21,7 +21,7 @@ def loop_frames(lane, model, work, l):
 
 @inline
 def placed(lane, model, work, i, X):
-    """The pose of a frame that is at X in link i, or in the world if i is the ground, -1."""
+    """World pose of a frame with pose X in link i, or in the world if i is the ground, -1."""
     if i < 0:
         return seen_from(origin(lane, model, work), X)
     return compose(world_pose(lane, work, i), X)

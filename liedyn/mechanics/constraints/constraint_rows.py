@@ -1,4 +1,4 @@
-"""The rows of all constraints of a robot: one set of kernels, whatever the kinds.
+"""The rows of all constraints of a robot: one set of kernels for all kinds.
 
     residual        g(q, t)                          of the holonomic rows, zero in the others
     Jacobian        G(q, t)
@@ -7,9 +7,8 @@
     derivatives     dpsi/dq, dphi/dq, dphi/dv        at the actual v and a
     force           d(G^T lambda)/dq
 
-A constraint that is switched off keeps its rows, and they are zero: nothing changes its shape when constraints are
-switched, and ranks, minimum-norm multipliers and derivatives come out right by themselves.
-"""
+The rows of a constraint that is switched off are zero: no shape changes when constraints are switched, and ranks,
+minimum-norm multipliers and derivatives need no special case. """
 from numba import types
 
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
@@ -29,13 +28,15 @@ from liedyn.model.packed_records import MODEL
 TABLE = (
     contact, coupling, custom,
 )
-"""All families but the cut joints. Most robots have none of these, or one: they are compiled for the first that has."""
+"""All families except cut joints. Most robots have none of these, or one; their kernels are compiled for the first
+robot that has."""
 
 
 def of_all(operation):
-    """What calls the function of this name of each active constraint that is no cut joint, if its family has one.
+    """A function that calls `operation` of the family of each active constraint, if that family defines it; cut joints
+    are skipped.
 
-    Which family it is, is asked by one comparison after another, which are unrolled when compiling.
+    The family is found by comparisons that are unrolled at compile time.
     """
     chain = _nothing
     for family in TABLE:
@@ -69,13 +70,13 @@ def _either(operation, family, otherwise):
 
 
 def _named(function, name):
-    """A helper by a name of its own, which its code has in common with none."""
+    """A copy of a helper with a name of its own."""
     function.__name__ = function.__qualname__ = name
     return inline(function)
 
 
 def others(*kinds):
-    """Decorator: a late kernel (model, ...) for constraints that are no cut joints, where there are any."""
+    """Decorator: a late kernel (model, ...) for constraints other than cut joints, called if the model has any."""
     def decorate(function):
         call = late(MODEL, *kinds)(function)
 
@@ -140,13 +141,13 @@ def vary_other_wrenches(model, work, lam, variations):
 
 @others(*[VECTOR] * 2, MATRIX, types.int64, MATRIX)
 def vary_other_forces(model, q, lam, N, b, balance):
-    """balance[:, block b] -= d(G^T lambda) along N, of rows without wrenches."""
+    """balance[:, block b] -= variation of G^T lambda along N, for rows without wrenches."""
     _vary_forces(model, q, lam, N, b, balance)
 
 
 @kernel_in_place
 def holonomic_rows(model, mask):
-    """mask[row] = 1 for rows with a residual, 0 for rows on velocities only; inactive rows count as they would."""
+    """mask[row] = 1 for rows with a residual, 0 for rows on velocities only; also for inactive rows."""
     for l in range(loop_count(model)):
         first, count = loop_rows(model, l)
         for r in range(count):
@@ -155,7 +156,7 @@ def holonomic_rows(model, mask):
 
 @inline
 def clear_rows(x):
-    """Zeros in all rows."""
+    """Set all rows to zero."""
     for k in range(x.size):
         store(SCALAR, x, k, 0.0)
 
@@ -178,7 +179,7 @@ def jacobian_rows(model, q, work, G):
 
 @late(MODEL, VECTOR, VECTOR, MATRIX)
 def pose_and_jacobian(model, q, work, G):
-    """The pose of q in `work`, and G (m, nv): for what is asked for once, and not in a loop."""
+    """The pose of q in `work`, and G (m, nv): for callers that need G once, not in a loop."""
     world_positions(SCALAR, model, q, work)
     jacobian_rows(model, q, work, G)
 
@@ -201,7 +202,7 @@ def bias_rows(model, q, v, work, phi):
 
 @kernel_in_place
 def constraint_terms(model, q, v, work, G, phi):
-    """`jacobian_rows` and `bias_rows`, into zeros G; needs `world_accelerations` with a = 0."""
+    """`jacobian_rows` and `bias_rows`; G must be zero before. Needs `world_accelerations` with a = 0."""
     clear_rows(phi)
     cut_terms_kernel(SCALAR, model, work, G, phi)
     other_jacobians(model, q, work, G)
@@ -210,7 +211,7 @@ def constraint_terms(model, q, v, work, G, phi):
 
 @kernel_in_place
 def constraint_state(model, q, v, work, residual, psi, G, phi):
-    """`residual_rows`, `velocity_rows` and `constraint_terms`, G as there."""
+    """`residual_rows`, `velocity_rows` and `constraint_terms`; G must be zero before."""
     clear_rows(residual)
     clear_rows(psi)
     clear_rows(phi)
@@ -240,7 +241,7 @@ def force_derivative_rows(model, q, work, lam, D):
 
 @kernel_in_place
 def reader_rows(lane, model, work, E):
-    """E (nz, nv), the rows that read the virtual velocities of the cut joints; needs `world_positions`."""
+    """E (nz, nv) with E v the virtual velocities of the cut joints; needs `world_positions`."""
     E[:] = 0.0
     cut_jacobian_kernel(lane, model, work, True, E)
 
@@ -251,7 +252,7 @@ def reader_rows(lane, model, work, E):
 
 @inline
 def clear_block(A, b):
-    """Zeros in one block of columns of a padded matrix."""
+    """Set one block of columns of a padded matrix to zero."""
     width = A.shape[1] // WIDTH
     for i in range(A.shape[0]):
         store(LANES, A, width * i + b, splat(LANES, 0.0))
@@ -278,13 +279,13 @@ def vary_acceleration_rows(lane, model, q, v, a, work, cuts, variations, N, X, b
 
 @kernel_in_place
 def push_constraints(lane, model, work, lam, bodies, cuts):
-    """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
+    """Add the wrenches G^T lambda of cut joints and contacts to the links' wrenches; fills `cuts`."""
     put_cuts(lane, model, work, lam, bodies, cuts)
     push_others(model, work, vector_in(lam, 0, model.ints[N_ROWS]), bodies)
 
 
 @kernel_in_place
 def vary_constraint_wrenches(lane, model, work, cuts, lam, b, shares, variations, balance):
-    """Their variations at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
+    """Variations of these wrenches at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
     vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance)
     vary_other_wrenches(model, work, vector_in(lam, 0, model.ints[N_ROWS]), variations)

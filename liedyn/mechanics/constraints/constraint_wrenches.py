@@ -1,4 +1,4 @@
-"""Multipliers as wrenches: what each constraint does to the body on its child side."""
+"""Multipliers as wrenches: the wrench of each constraint on the body at its child side."""
 import numpy as np
 
 from liedyn.lie.algebra import add, cross, neg, rotate, sub, unrotate
@@ -28,7 +28,8 @@ from liedyn.model.remembered import remembered
 
 @kernel
 def contact_wrench_states(model, t, q, lam, out):
-    """out (count, constraints, 6) of contacts, in the user's axes of frame A; floats is left at the last time."""
+    """Wrenches of contacts, out (count, constraints, 6), in the user's axes of frame A; the model is left at the last
+    time."""
     work = np.empty(world_size(model))
     out[:] = 0.0
     for b in range(q.shape[0]):
@@ -36,7 +37,7 @@ def contact_wrench_states(model, t, q, lam, out):
         world_positions(SCALAR, model, q[b], work)
         for l in range(loop_count(model)):
             first, count = loop_rows(model, l)
-            # a contact that pulls not may be one that is off, at a place where it has no normal
+            # an inactive contact has no force, and may have no normal here
             if family_of(model, l) != CONTACT or not lam[b, first:first + count].any():
                 continue
             L, r, p, d, _ = contact(model, work, l)
@@ -47,7 +48,7 @@ def contact_wrench_states(model, t, q, lam, out):
 
 @kernel
 def turn_wrenches(model, t, q, wrenches):
-    """Wrenches (count, constraints, 6) as users get them, into world axes and about the origins of frames B."""
+    """Turn wrenches (count, constraints, 6) from the user's axes into world axes, about the origins of frames B."""
     work = np.empty(world_size(model))
     for b in range(q.shape[0]):
         refresh(model, t[b])
@@ -66,7 +67,7 @@ def turn_wrenches(model, t, q, wrenches):
 
 @kernel
 def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
-    """Derivatives of the wrench of contact l, as above, by its own multipliers (6, rows) and by q (6, nv)."""
+    """Derivatives of the wrench of contact l by its own multipliers (6, rows) and by q (6, nv)."""
     work = np.empty(world_size(model))
     world_positions(SCALAR, model, q, work)
     kind, (first, count) = loop_kind(model, l), loop_rows(model, l)
@@ -92,7 +93,7 @@ def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
 
 @remembered
 def loop_wrench_matrix(robot, l):
-    """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut axes."""
+    """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut frame."""
     at = int(robot.ints[LOOPS_AT]) + LOOP_I * l
     kind, first, count = (int(robot.ints[at + k]) for k in (LOOP_KIND, LOOP_ROW, LOOP_NROWS))
     W = np.zeros((6, count))
@@ -105,9 +106,9 @@ def loop_wrench_matrix(robot, l):
 
 
 def wrenches_at(robot, t, q, lam):
-    """Wrenches (count, 6) by constraint name for rows of times, configurations and multipliers.
+    """Wrenches (count, 6) by constraint name, for rows of times, configurations and multipliers.
 
-    Those of cut joints are a constant map of the multipliers; those of contacts turn with the bodies.
+    For cut joints they are a constant map of the multipliers; for contacts the map depends on q.
     """
     matrices = [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
     out = {name: lam[:, rows] @ W.T for name, (W, rows) in zip(robot.loop_names, matrices)}
@@ -128,7 +129,7 @@ def constraint_wrenches(robot, q, lam):
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)``, where constraints move.
+        At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     lam : array_like, shape (..., m)
@@ -139,7 +140,7 @@ def constraint_wrenches(robot, q, lam):
     wrenches : dict
         By constraint name (moment, force) [N m, N], shape (..., 6): of a loop in its cut frame, with the axes the user
         declared; of a contact about the origin of its frame B, in the axes of frame A. Couplings and custom rows have
-        no frames and are left out.
+        no frames and are omitted.
 
     Raises
     ------
@@ -170,7 +171,7 @@ def world_constraint_wrenches(robot, q, lam):
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)``, where constraints move.
+        At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     lam : array_like, shape (..., m)
@@ -180,7 +181,7 @@ def world_constraint_wrenches(robot, q, lam):
     -------
     wrenches : dict
         By constraint name (moment, force) [N m, N], shape (..., 6), in world axes, the moment about the origin of the
-        constraint's frame B, which is fixed in the child. Couplings and custom rows have no frames and are left out.
+        constraint's frame B, which is fixed in the child. Couplings and custom rows have no frames and are omitted.
 
     Raises
     ------
@@ -191,7 +192,7 @@ def world_constraint_wrenches(robot, q, lam):
 
     Notes
     -----
-    Those of `constraint_wrenches`, turned; those of cut joints are moved from the cut frame to frame B.
+    The wrenches of `constraint_wrenches` in world axes; those of cut joints are moved from the cut frame to frame B.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What stands in the way where constraints cannot be satisfied: a smallest set of them that contradict each other.
+"""Why constraints cannot be satisfied: a smallest set of constraints that contradict each other.
 
-Constraints are left out one after another; one without which the others still cannot be satisfied stays out. What is
-left cannot be satisfied together, and leaving out any one of it solves the rest (a deletion filter: Chinneck and
-Dravnieks 1991). How far apart they are is told by the least squared error of these alone.
+Constraints are left out one after another; if the others still cannot be satisfied without it, it is omitted for good.
+The remaining ones cannot be satisfied together, but can without any one of them (a deletion filter: Chinneck and
+Dravnieks 1991). The least squared error of these alone measures the contradiction.
 """
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from liedyn.mechanics.constraints.loops import virtual_coordinates
 from liedyn.mechanics.constraints.singular_guess import closed_at
 
 ROUNDING = 1e-6
-"""Errors below this part of the largest one are what is left of the search, and not worth a word."""
+"""Errors below this fraction of the largest one are inaccuracy of the search, and are not reported."""
 
 
 def raise_contradiction(robot, q, target, held, outcome, tolerance):
@@ -28,7 +28,8 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
         raise ClosureError(
             f"no path leads from the guess to an assembly of {robot.name!r}{said}: it ends at {here}, where the other "
             "coordinates would have to jump; start from a guess on the wanted branch", 0.0, "", q)
-    alone = replace(robot, elements=None)  # forces have no say in it, and would not let their cut joints be left out
+    # forces do not matter here, and would prevent their cut joints from being removed
+    alone = replace(robot, elements=None)
     alone = alone.switched(dict.fromkeys(_apart(robot, target, least[1], tolerance), False))
     for name in alone.active:
         without = alone.switched({name: False})
@@ -53,8 +54,8 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
 
 
 def _apart(robot, target, e, tolerance):
-    """Constraints that are on and share no coordinates with any that is left open by e, nor with a held coordinate that
-    is not at its value."""
+    """Active constraints that share no coordinates with those left open by e, nor with a held coordinate away from its
+    value."""
     of_rows = clusters_of_rows(robot.packed, target.held.virtual)
     still_open = of_rows[~(np.abs(e) <= tolerance)]
     owners = np.array(robot.row_owners)
@@ -66,7 +67,7 @@ def _named(robot, name):
 
 
 def _sizes(robot, name, e):
-    """The largest error of a constraint's rows, and its errors in words: metres apart from radians."""
+    """The largest error of a constraint's rows, and a text with its errors, metres separate from radians."""
     by_unit = {}
     for k, owner in enumerate(robot.row_owners):
         if owner == name:
@@ -81,7 +82,7 @@ _LENGTHS = (".vx", ".vy", ".vz", ".gap", ".height")
 
 
 def _values(robot, held, q, virtual, values):
-    """Held coordinates and their values at q, in words."""
+    """A text with the held coordinates and their values at q."""
     parts = []
     for name in held:
         if name in robot.virtual_names:

@@ -1,19 +1,19 @@
-"""Cut joints: the motion between two frames that should be that of a joint, what is left over, and what is measured.
+"""Cut joints: the relative pose of two frames split into the joint's own motion and the closure error.
 
-Frames A (on link a, the parent side) and B (on link b) see each other at T = A^-1 B. A cut joint is a massless virtual
-joint between them (Spencer 2004, 2.4.2 and 4.4): its coordinates z are read off T in closed form, and the closure
-residual is the log of the motion the joint cannot make,
+Frames A (on link a, the parent side) and B (on link b) have the relative pose T = A^-1 B. A cut joint is a massless
+virtual joint between them (Spencer 2004, 2.4.2 and 4.4): its coordinates z follow from T in closed form, and the
+closure residual is the log of the motion that the joint does not permit,
 
     T = f1(z) E f2(z)      residual = W^T log E
 
-with f1 the part of the joint's chain before the *cut frame* C = A f1 and f2 the part behind it. C is chosen so that
-both the forbidden directions (the columns of W) and the virtual velocities are constant components of the twist of
-b relative to a, seen in C. For most joints C is simply A; it is the cross of a universal joint, and has A's axes at
-B's origin for planar, inline and spherical cuts: rows of the latter two are the exact rates of their residuals also
-where the loop is open, as stabilisation wants. The velocities of a ball are components in B, as those of a spherical
-joint in the tree.
+with f1 the part of the joint's chain before the *cut frame* C = A f1 and f2 the part after it. C is chosen so that both
+the forbidden directions (the columns of W) and the virtual velocities are constant components of the twist of b
+relative to a, expressed in C. For most joints C is simply A. For a universal joint it is the cross; for planar, inline
+and spherical cuts it has A's axes at B's origin: rows of the latter two are then the exact rates of their residuals
+also where the loop is open, as stabilisation requires. The velocities of a ball are components in B, as those of a
+spherical joint in the tree.
 
-Residuals and rows are in C: (moment, force) of a constraint wrench too.
+Residuals, rows and constraint wrenches (moment, force) are expressed in C.
 """
 import math
 
@@ -35,7 +35,8 @@ from liedyn.model.kinds import (
     CYLINDRICAL, HELICAL, INLINE, JOINTS, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, components,
 )
 
-# Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
+# Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: first the forbidden ones, then virtual
+# velocities
 FORBIDDEN = np.array([(components(kind.forbidden) + [9] * 6)[:6] for kind in JOINTS])
 VIRTUAL = np.array([(components(kind.motions) + [9] * 6)[:6] for kind in JOINTS])
 
@@ -50,9 +51,9 @@ def _turn_z(angle):
 
 @inline
 def joint_motion(kind, pitch, T):
-    """Virtual coordinates z (three, unused ones zero; a ball's are not here) and the motions f1, f2 of the chain."""
+    """Virtual coordinates z (three, unused ones zero; without a ball's) and the motions f1, f2 of the chain."""
     R, p = T
-    turn = math.atan2(R[3] - R[1], R[0] + R[4])  # about z: the rotation about z nearest to R
+    turn = math.atan2(R[3] - R[1], R[0] + R[4])  # the rotation about z nearest to R
     zero = (0.0, 0.0, 0.0)
     z, f1, f2 = zero, _IDENTITY, _IDENTITY
     if kind == REVOLUTE:
@@ -61,7 +62,8 @@ def joint_motion(kind, pitch, T):
         z, f2 = (p[2], 0.0, 0.0), (_IDENTITY[0], (0.0, 0.0, p[2]))
     elif kind == HELICAL:
         if pitch != 0.0:
-            turn += 2.0 * math.pi * np.round((p[2] / pitch - turn) / (2.0 * math.pi))  # the advance counts the turns
+            # the whole turns follow from the advance p_z
+            turn += 2.0 * math.pi * np.round((p[2] / pitch - turn) / (2.0 * math.pi))
         z, f2 = (turn, 0.0, 0.0), (_turn_z(turn), (0.0, 0.0, pitch * turn))
     elif kind == CYLINDRICAL:
         z, f2 = (turn, p[2], 0.0), (_turn_z(turn), (0.0, 0.0, p[2]))
@@ -92,10 +94,11 @@ def turned_about_x(A, c, s):
 
 @inline
 def cut_frames(kind, A, B):
-    """World poses of the frames in which rows, and virtual velocities, are constant components: A f1, without z."""
+    """World poses A f1 (without z) of the frames in which the rows and the virtual velocities are constant
+    components."""
     C = A
     if kind == UNIVERSAL:
-        # the cross turns with B's y axis, as seen from A
+        # the cross turns with B's y axis relative to A
         y = unrotate(A[0], (B[0][1], B[0][4], B[0][7]))
         size = sqrt(y[1] * y[1] + y[2] * y[2])
         C = turned_about_x(A, where_positive(size, y[1] / size, 1.0), where_positive(size, y[2] / size, 0.0))
@@ -111,7 +114,7 @@ def cut_frames(kind, A, B):
 
 @inline
 def _left_over(kind, pitch, T):
-    """E = f1^-1 T f2^-1; angles are needed only where a motion along depends on them, or two follow each other."""
+    """E = f1^-1 T f2^-1; angles are computed only if a translation depends on them, or two follow each other."""
     R, p = T
     if kind == HELICAL or kind == UNIVERSAL:
         f1, f2 = joint_motion(kind, pitch, T)[1:]
@@ -136,7 +139,7 @@ def _left_over(kind, pitch, T):
 
 @inline
 def _log(E):
-    """log E; of a motion so small that theta^2 is lost in rounding, as in a closed loop, without angles."""
+    """log E; without angles for a motion so small that theta^2 is lost in rounding, as in a closed loop."""
     R, p = E
     w = (0.5 * (R[7] - R[5]), 0.5 * (R[2] - R[6]), 0.5 * (R[3] - R[1]))
     if dot(w, w) < 1e-16 and R[0] + R[4] + R[8] > 0.0:
@@ -146,7 +149,7 @@ def _log(E):
 
 @inline
 def pose_in_lane(T, i):
-    """The pose in lane i; of one state its only one."""
+    """The pose in lane i; for one state, the pose itself."""
     R, p = T
     return (lane_of(R[0], i), lane_of(R[1], i), lane_of(R[2], i), lane_of(R[3], i), lane_of(R[4], i),
             lane_of(R[5], i), lane_of(R[6], i), lane_of(R[7], i), lane_of(R[8], i)), (
@@ -155,7 +158,7 @@ def pose_in_lane(T, i):
 
 @inline
 def _residual(kind, pitch, T):
-    """log E as six numbers, the helical row combined."""
+    """log E as six numbers, with the helical row combined."""
     w, v = _log(_left_over(kind, pitch, T))
     last = v[2] - pitch * w[2] if kind == HELICAL else v[2]
     return (w[0], w[1], w[2], v[0], v[1], last)
@@ -163,7 +166,7 @@ def _residual(kind, pitch, T):
 
 @inline
 def _rates(kind, pitch, T, x):
-    """The twists f1^-1 df1 and df2 f2^-1 of the chain as T follows x = dT T^-1."""
+    """The twists f1^-1 df1 and df2 f2^-1 of the chain for the motion x = dT T^-1."""
     (R, p), w = T, x[0]
     p_dot = add(x[1], cross(w, p))
     X, Y, Z = cross(w, (R[0], R[3], R[6])), cross(w, (R[1], R[4], R[7])), cross(w, (R[2], R[5], R[8]))
@@ -196,10 +199,10 @@ def _rates(kind, pitch, T, x):
 
 @inline
 def residual_rate(kind, pitch, T, x):
-    """The rate of log E as T follows a twist x = dT T^-1, also of a loop that is open.
+    """The rate of log E for a motion x = dT T^-1, also for an open loop.
 
-    From T = f1 E f2: dE E^-1 = Ad(f1^-1) x - f1^-1 df1 - Ad(E) df2 f2^-1, and log E by the inverse of its left
-    Jacobian.
+    From T = f1 E f2: dE E^-1 = Ad(f1^-1) x - f1^-1 df1 - Ad(E) df2 f2^-1, and the rate of log E by the inverse of its
+    left Jacobian.
     """
     _, f1, f2 = joint_motion(kind, pitch, T)
     first, second = _rates(kind, pitch, T, x)
@@ -211,7 +214,7 @@ def residual_rate(kind, pitch, T, x):
 
 @inline
 def put_residual(lane, model, l, A, B, residual):
-    """The residual of cut joint l between the frames A and B. Lane by lane: a log has branches."""
+    """The residual of cut joint l for the frames A and B, lane by lane, as a logarithm has branches."""
     kind, T, width = loop_kind(model, l), compose(inverse(A), B), width_of(lane)
     row, count = loop_rows(model, l)
     for i in range(width):
@@ -222,7 +225,7 @@ def put_residual(lane, model, l, A, B, residual):
 
 @kernel_in_place
 def closure_kernel(lane, model, work, residual):
-    """Fills the residuals of all active cut joints; needs `world_positions`."""
+    """Residuals of all active cut joints; needs `world_positions`."""
     for l in range(loop_count(model)):
         if is_cut(model, l) and is_active(model, l):
             A, B = loop_frames(lane, model, work, l)
@@ -231,7 +234,7 @@ def closure_kernel(lane, model, work, residual):
 
 @kernel_in_place
 def virtual_kernel(model, work, z):
-    """Virtual coordinates of all loops, one number per virtual velocity; a ball shows the log of its rotation."""
+    """Virtual coordinates of all loops, one for each virtual velocity; for a ball the log of its rotation."""
     for l in range(loop_count(model)):
         if not is_cut(model, l):
             continue

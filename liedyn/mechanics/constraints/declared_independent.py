@@ -1,4 +1,4 @@
-"""Do the independent coordinates that a file declares fit its constraints?"""
+"""Check whether the independent coordinates that a file declares fit its constraints."""
 from dataclasses import replace
 
 import numpy as np
@@ -14,15 +14,15 @@ from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.validation import warn
 
 ELSEWHERE, ASIDE, OPEN = 2, 0.1, 1e-9
-"""How many other configurations are looked at where they do not fit at home, which may be singular, and how far from
-there [rad, m]; the closure error at which they count as closed."""
+"""If they do not fit at home, which may be singular: the number of other configurations tried, their distance from home
+[rad, m], and the closure error below which these count as closed."""
 
 
 def fitting(robot, file):
-    """The robot of a file; without the independent coordinates that it declares, and a warning, where they do not fit.
+    """The robot of a file; if its declared independent coordinates do not fit, without them, and with a warning.
 
-    They fit where they determine the motion at home or next to it: the positions, or where constraints on velocities
-    alone are among them the velocities. A home that cannot be closed says nothing.
+    They fit if they determine the motion at home or near it: the positions, or if there are constraints on velocities
+    only, the velocities. If home cannot be closed nothing is checked.
     """
     rng, q, trouble, none = np.random.default_rng(0), robot.home, "", np.empty(0, np.int64)
     free = Target(Held(np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64), none, none), q, np.empty(0))
@@ -46,7 +46,7 @@ def fitting(robot, file):
 
 
 def _trouble(robot, q):
-    """What is wrong with the independent coordinates at a configuration; nothing where they fit."""
+    """A text saying what is wrong with the independent coordinates at a configuration; empty if they fit."""
     G, chosen = constraint_jacobian(robot, q), by_name(robot, robot.independent)
     R, trouble = chosen.matrix(virtual_jacobian(robot, q)), ""
     for rows in (G, np.where(holonomic(robot)[:, None], G, 0.0)):

@@ -1,17 +1,17 @@
-"""Elimination of the constraints, cluster by cluster: what depends on what.
+"""Elimination of the constraints, cluster by cluster: dependent velocities in terms of independent ones.
 
-Constraints that share no degrees of freedom are different clusters (`liedyn.model.clusters`), and each has a table of
-its own: exchange steps (`liedyn.machine.linalg.gauss_jordan`) on its rows of G a - gamma, over its own degrees of
-freedom, leave
+Constraints that share no degrees of freedom are in different clusters (`liedyn.model.clusters`), each with its own
+tableau. Exchange steps (`liedyn.machine.linalg.gauss_jordan`) on its rows of G a - gamma, over its own degrees of
+freedom, give
 
     [a_dependent]   [W  slopes  a_p] [y_1]
     [y_rest     ] = [T  0       0  ] [a_independent, 1]
 
 so that K is the identity in the rows of the independent velocities and `slopes` in the others, and the costs are those
-of the clusters: sum of m_c^2 n_c instead of m^2 n. The workspace keeps all of it until the next elimination; `layout`
-says where. Accelerations and multipliers follow from it (`liedyn.mechanics.constraints.reduced`).
+of the clusters: sum of m_c^2 n_c instead of m^2 n. The workspace holds all of it until the next elimination, at the
+indices of `layout`. Accelerations and multipliers follow from it (`liedyn.mechanics.constraints.reduced`).
 
-A `lane` argument says whether numbers are those of one state or of W states in lanes, which then depend alike
+The `lane` argument selects one state or W states in lanes, which then have the same dependent velocities
 (`liedyn.mechanics.dynamics.forward_in_lanes`).
 """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -36,8 +36,8 @@ from liedyn.model.packed import (
     CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS, SPARSE,
 )
 
-# what is kept of each cluster, and behind the last one: where its table begins, its first dependent and independent
-# velocity, its first row
+# stored for each cluster, and after the last one: index of its tableau, its first dependent and independent velocity,
+# its first row
 KEPT, TABLE, DEPENDENT, INDEPENDENT, ROW = 4, 0, 1, 2, 3
 
 
@@ -48,23 +48,23 @@ def cluster_count(model):
 
 @inline
 def cluster_size(model, c):
-    """Rows and degrees of freedom of cluster c."""
+    """Number of rows and of degrees of freedom of cluster c."""
     k = integer(model.ints, CLUSTERS_AT) + CLUSTER_I * c
     return integer(model.ints, k + CLUSTER_NROWS), integer(model.ints, k + CLUSTER_NDOFS)
 
 
 @inline
 def cluster_lists(model, c):
-    """Where in ints the numbers of its rows and of its degrees of freedom begin."""
+    """Indices in ints where the lists of its rows and of its degrees of freedom begin."""
     k = integer(model.ints, CLUSTERS_AT) + CLUSTER_I * c
     return integer(model.ints, k + CLUSTER_ROWS), integer(model.ints, k + CLUSTER_DOFS)
 
 
 @inline
 def numbering(model):
-    """Where integers begin in the workspace, behind the clusters kept, and where they end.
+    """Indices of the integers in the workspace, after the clusters' data, and their end.
 
-    dofs that are dependent and independent; their columns in the tables; rows in the order of the tables
+    dofs that are dependent and independent; their columns in the tableaux; rows in the order of the tableaux
     """
     w = padded(integer(model.ints, NV) + 1)
     dofs = padded(KEPT * (cluster_count(model) + 1))
@@ -75,7 +75,7 @@ def numbering(model):
 
 @inline
 def layout(lane, model):
-    """Where numbers begin in the workspace: a_p; scratch, and behind it weights of a cluster; slopes; tables."""
+    """Indices of the numbers in the workspace: a_p; scratch, followed by the weights of a cluster; slopes; tableaux."""
     n, forced = integer(model.ints, NV), numbering(model)[3]
     w = padded_for(lane, n + 1)
     scratch = forced + w
@@ -85,7 +85,7 @@ def layout(lane, model):
 
 @kernel_in_place
 def elimination_size(lane, model):
-    """Numbers in the workspace of `eliminate`."""
+    """Size of the workspace of `eliminate`."""
     begin = size = layout(lane, model)[3]
     for c in range(cluster_count(model)):
         m, n = cluster_size(model, c)
@@ -98,7 +98,7 @@ def elimination_size(lane, model):
 
 @inline
 def factor_of(model, work):
-    """L and U of a long chain of loops, in the place of the tables
+    """L and U of a long chain of loops, stored in place of the tableaux
     (`liedyn.mechanics.constraints.sparse_elimination`)."""
     return factor_in(work, layout(SCALAR, model)[3],
     integer(model.ints, NV), integer(model.ints, N_ROWS),
@@ -107,20 +107,20 @@ def factor_of(model, work):
 
 @inline
 def kept(work, c, what):
-    """What is kept of cluster c."""
+    """Entry `what` of the data stored for cluster c."""
     return integer(integers_in(work, 0, 0), KEPT * c + what)
 
 
 @inline
 def dependent_dofs(model, work):
-    """The dependent velocities' degrees of freedom, cluster by cluster, and their columns."""
+    """The degrees of freedom of the dependent velocities, cluster by cluster, and their columns."""
     at, columns = numbering(model)[:2]
     return integers_in(work, at, integer(model.ints, NV)), integers_in(work, columns, integer(model.ints, NV))
 
 
 @inline
 def independent_dofs(model, work):
-    """The independent velocities' degrees of freedom, cluster by cluster, and their columns."""
+    """The degrees of freedom of the independent velocities, cluster by cluster, and their columns."""
     w = padded(integer(model.ints, NV) + 1)
     at, columns = numbering(model)[:2]
     return integers_in(work, at + w, integer(model.ints, NV)), integers_in(work, columns + w, integer(model.ints, NV))
@@ -128,7 +128,7 @@ def independent_dofs(model, work):
 
 @inline
 def solved_cluster(lane, model, work, c):
-    """The table of cluster c, its first dependent velocity and how many it has."""
+    """The tableau of cluster c, its first dependent velocity, and how many of them it has."""
     m, n = cluster_size(model, c)
     first = kept(work, c, DEPENDENT)
     table = matrix_in(work, kept(work, c, TABLE), m, padded_for(lane, n + 1))
@@ -145,7 +145,7 @@ def dependence(lane, model, work, p):
 
 @inline
 def fill_table(lane, model, c, G, gamma, table):
-    """G a - gamma of cluster c: a column for each of its accelerations, and one for the constant."""
+    """The tableau G a - gamma of cluster c: a column for each of its accelerations, and one for the constant."""
     m, n = cluster_size(model, c)
     rows, dofs = cluster_lists(model, c)
     clear(table)
@@ -158,9 +158,9 @@ def fill_table(lane, model, c, G, gamma, table):
 
 @inline
 def cluster_weights(lane, model, work, c, table):
-    """The weights of the rows and of the columns of cluster c, as it counts them, by which its table is weighed.
+    """The weights of the rows and of the columns of cluster c, in its own order, for its tableau.
 
-    They stand behind the scratch; nothing is there, and nothing done, where all are 1.
+    They are stored after the scratch; nothing is stored and the tableau not changed if all are 1.
     """
     (m, n), (of_rows, of_dofs), every = cluster_size(model, c), cluster_lists(model, c), ranking_of(model, 0.0)
     at = layout(lane, model)[1] + 2 * padded_for(lane, integer(model.ints, NV) + 1)
@@ -176,16 +176,16 @@ def cluster_weights(lane, model, work, c, table):
 
 @inline
 def keep_places(work, c, at_table, k, s, row):
-    """Where the table, the dependent and the independent velocities and the rows of cluster c begin."""
+    """Store where the tableau, the dependent and independent velocities and the rows of cluster c begin."""
     keep = integers_in(work, KEPT * c, KEPT)
     keep[TABLE], keep[DEPENDENT], keep[INDEPENDENT], keep[ROW] = at_table, k, s, row
 
 
 @inline
 def keep_choice(model, work, c, k, s, row, rank, chosen):
-    """Which rows and velocities of cluster c are in which place; `chosen` is not zero for its dependent velocities.
+    """Store the order of the rows and velocities of cluster c; `chosen` is nonzero for its dependent velocities.
 
-    Returns where the independent velocities of the next cluster begin.
+    Returns the index of the first independent velocity of the next cluster.
     """
     m, n = cluster_size(model, c)
     of_rows, of_dofs = cluster_lists(model, c)
@@ -205,10 +205,11 @@ def keep_choice(model, work, c, k, s, row, rank, chosen):
 
 @kernel_in_place
 def eliminate(model, G, gamma, choosable, tolerance, work):
-    """Solve the constraints for as many velocities as they determine, of those where `choosable` is one, not zero.
+    """Solve the constraints for as many velocities as they determine, of those where `choosable` is 1, not 0.
 
-    Returns (rank, ratio, complete): independent rows; the smallest weighed pivot by the largest of its cluster; whether
-    the rows that are left depend on the others, which they do unless some dofs could not be chosen, or rows are NaN.
+    Returns (rank, ratio, complete): the number of independent rows; the smallest weighted pivot divided by the largest
+    of its cluster; whether the remaining rows depend on these, which fails only if some dofs could not be chosen, or
+    rows are NaN.
     """
     _, scratch, _, at_table = layout(SCALAR, model)
     k = s = row = 0
@@ -249,7 +250,7 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
 
 @inline
 def put_slopes(lane, model, work, p):
-    """slopes and a_p, read off the tables."""
+    """slopes and a_p, copied from the tableaux."""
     slopes, forced = dependence(lane, model, work, p)
     places, width = independent_dofs(model, work)[1], slopes.shape[1] // WIDTH
     for c in range(cluster_count(model)):
@@ -265,7 +266,7 @@ def put_slopes(lane, model, work, p):
 
 @inline
 def put_row_order(model, work, rows):
-    """Numbers of the rows, independent ones first."""
+    """Indices of the rows, independent ones first."""
     order, count = integers_in(work, numbering(model)[2], integer(model.ints, N_ROWS)), cluster_count(model)
     k, end = 0, kept(work, count, DEPENDENT)
     for c in range(count):

@@ -1,8 +1,8 @@
-"""Independent velocities that the elimination chooses: coordinates of the tree that it leaves, or the tangent space.
+"""Independent velocities from the elimination: the tree coordinates that it keeps independent, or the tangent space.
 
-Complete pivoting, cluster by cluster, leaves K = (slopes; 1). The velocities that it leaves are the coordinates of
-"auto". The rows of "tangent" are an orthonormal basis of the columns of K; as clusters share no degrees of freedom,
-each has rows of its own (Gram and Schmidt, twice, which is enough: Giraud, Langou, Rozloznik and van den Eshof 2005).
+Complete pivoting, cluster by cluster, gives K = (slopes; 1). Its independent velocities are the coordinates of "auto".
+The rows of "tangent" are an orthonormal basis of the columns of K; as clusters share no degrees of freedom, each has
+rows of its own (Gram-Schmidt, twice, which is sufficient: Giraud, Langou, Rozloznik and van den Eshof 2005).
 """
 import math
 
@@ -18,19 +18,19 @@ from liedyn.mechanics.constraints.elimination import (
 from liedyn.model.packed import NV, N_ROWS
 
 LEFT, TANGENT = -2, -3
-"""In the place of a virtual velocity: this coordinate is one that the elimination leaves, or a row of the tangent
-space."""
+"""Stand in place of the number of a virtual velocity: the coordinate is one that the elimination keeps independent, or
+a row of the tangent space."""
 
 
 @inline
 def is_left(virtual, what):
-    """Are the coordinates of this kind, LEFT or TANGENT?"""
+    """True if the coordinates are of this kind, LEFT or TANGENT."""
     return virtual.size > 0 and integer(virtual, 0) == what
 
 
 @inline
 def put_left(model, e, R):
-    """Rows that pick the velocities which the elimination left, in their own order."""
+    """Rows that select the independent velocities of the elimination, in its order."""
     (p, n), independent = R.shape, independent_dofs(model, e)[0]
     for k in range(R.size):
         store(SCALAR, R, k, 0.0)
@@ -43,7 +43,7 @@ def put_left(model, e, R):
 
 @kernel_in_place
 def put_tangent(model, e, R):
-    """An orthonormal basis of the tangent space, the largest component of each row positive."""
+    """An orthonormal basis of the tangent space; the largest component of each row is positive."""
     p, n = R.shape
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     slopes, _ = dependence(SCALAR, model, e, p)
@@ -79,7 +79,7 @@ def put_tangent(model, e, R):
 
 @kernel
 def choose_open(model, G, tolerance, what):
-    """(rank, rows, R) of LEFT or TANGENT coordinates; `rows` lists the rows of G, independent ones first."""
+    """(rank, rows, R) for LEFT or TANGENT coordinates; `rows` lists the rows of G, independent ones first."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     e, rows = np.empty(elimination_size(SCALAR, model)), np.empty(m, np.int64)
     rank, _, _ = eliminate(model, G, np.zeros(m), np.ones(n), tolerance, e)

@@ -1,4 +1,4 @@
-"""Choosing independent coordinates: by name, by pivoting, or the tangent space (Spencer 2004, 2.3)."""
+"""Choice of independent coordinates: by name, by pivoting, or as the tangent space (Spencer 2004, 2.3)."""
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,18 @@ from liedyn.model.remembered import remembered
 
 @dataclass(frozen=True)
 class Independent:
-    """Rows R of w = R v.
+    """Rows R of the independent velocities w = R v.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the independent coordinates.
+    rows : ndarray, shape (p, nv)
+        Constant rows of R; zero for virtual velocities.
+    virtual : ndarray of int64, shape (p,)
+        Number of the virtual velocity that is used as this row, -1 for none.
+    rates : tuple of str
+        Names of the velocities w.
 
     Attributes
     ----------
@@ -39,14 +50,14 @@ class Independent:
         object.__setattr__(self, "rates", tuple(f"velocity:{name}" for name in self.names))
 
     def matrix(self, E):
-        """R itself, given the rows E (..., virtual velocities, nv) that read the virtual velocities."""
+        """R itself, given the rows E (..., nz, nv) of the virtual velocities."""
         R = np.broadcast_to(self.rows, E.shape[:-2] + self.rows.shape).copy()
         R[..., self.virtual >= 0, :] = E[..., self.virtual[self.virtual >= 0], :]
         return R
 
 
 def _expand(robot, name):
-    """Names of velocity coordinates, tree or virtual, that `name` stands for: itself, or all of a joint or loop."""
+    """Names of the velocity coordinates, tree or virtual, that `name` stands for: itself, or all of a joint or loop."""
     known = robot.velocity_names + robot.virtual_names
     if name in known:
         return [name]
@@ -57,7 +68,8 @@ def _expand(robot, name):
 
 
 def by_name(robot, names):
-    """Independent coordinates of the tree or of cut joints; a joint's or loop's name stands for all it has."""
+    """Independent coordinates of the tree or of cut joints by name; a joint's or loop's name stands for all its
+    coordinates."""
     return _by_name(robot, (names,) if isinstance(names, str) else tuple(names))
 
 
@@ -76,7 +88,8 @@ def _by_name(robot, names):
 
 
 def by_elimination(robot, G, way, tolerance):
-    """Tree coordinates that are left when G v = 0 is solved ("auto"), or an orthonormal basis of the tangent space."""
+    """Tree coordinates that remain independent when G v = 0 is solved ("auto"), or an orthonormal basis of the tangent
+    space."""
     rows = choose_open(robot.packed, G, tolerance, LEFT if way == "auto" else TANGENT)[2]
     if way == "auto":
         return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)] if rows.size else [])
@@ -84,7 +97,7 @@ def by_elimination(robot, G, way, tolerance):
 
 
 def tangent_conditions(robot, q, tolerance):
-    """Condition numbers (1-norm) of [G_1; R] for the tangent spaces at configurations (count, nq)."""
+    """Condition numbers (1-norm) of [G_1; R] with the tangent spaces at configurations (count, nq) as R."""
     condition = np.ones(len(q))
     for b, G in enumerate(constraint_jacobian(robot, q)):
         rank, rows, R = choose_open(robot.packed, G, tolerance, TANGENT)
@@ -98,7 +111,7 @@ def tangent_names(count):
 
 @remembered
 def holonomic(robot):
-    """Which rows of the constraints restrict positions, a mask."""
+    """A mask of the constraint rows that restrict positions."""
     mask = np.ones(len(robot.row_names))
     holonomic_rows(robot.packed, mask)
     return mask > 0.0
@@ -110,7 +123,7 @@ def all_holonomic(robot):
 
 
 def given_coordinates(name, x):
-    """A choice of coordinates as users may give it: None, "auto", "tangent", an `Independent`, or names as a tuple."""
+    """A choice of coordinates as users may write it: None, "auto", "tangent", an `Independent`, or names as a tuple."""
     if x is None or isinstance(x, Independent) or isinstance(x, str) and x in ("auto", "tangent"):
         return x
     try:
@@ -120,7 +133,7 @@ def given_coordinates(name, x):
 
 
 def choose(robot, q, independent, tolerance):
-    """Independent coordinates at one configuration: those whose velocities all constraints leave free.
+    """Independent coordinates at one configuration, as many as all constraints together leave free.
 
     `independent` is a sequence of names, "auto", "tangent", or None: the robot's own choice, else "auto".
     """
@@ -134,9 +147,9 @@ def choose(robot, q, independent, tolerance):
 
 
 def choose_positions(robot, q, independent, tolerance):
-    """Independent coordinates of positions: as `choose`, but constraints on velocities alone do not count.
+    """Independent coordinates of positions: as `choose`, but without constraints on velocities only.
 
-    Coordinates that the robot declares are too few where it rolls; then pivoting chooses.
+    If the robot rolls, its declared coordinates are too few for positions, and pivoting chooses.
     """
     if all_holonomic(robot):
         return choose(robot, q, independent, tolerance)
@@ -153,10 +166,10 @@ def choose_positions(robot, q, independent, tolerance):
 
 def choose_speeds(robot, q, chosen, speeds, tolerance):
     """Independent velocities: those named, those that the robot declares, or those of the chosen coordinates that all
-    constraints together leave.
+    constraints together leave free.
 
-    Where every constraint is holonomic these are all of them; else pivoting takes the best conditioned ones of G N as
-    the dependent ones, N the motions of the chosen coordinates.
+    If every constraint is holonomic, these are all of them; else pivoting takes the best conditioned ones of G N as
+    dependent, with N the motions of the chosen coordinates.
     """
     if isinstance(speeds, Independent):
         return speeds
@@ -188,7 +201,7 @@ def wrong_count(robot, chosen, rank):
 def singular_choice(robot, q, chosen, rows=slice(None)):
     """The error for coordinates that do not determine the motion, with the singular values of [G; R].
 
-    `rows` selects those of G that count, all of them unless only positions matter.
+    `rows` selects the rows of G that count: all, or those on positions.
     """
     Z = np.vstack([constraint_jacobian(robot, q)[rows], chosen.matrix(virtual_jacobian(robot, q))])
     singular_values = np.linalg.svd(Z, compute_uv=False)

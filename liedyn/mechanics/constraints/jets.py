@@ -1,9 +1,8 @@
 """Numbers and vectors with their derivatives in two directions, to second order.
 
 A jet is (x, x_t, x_d, x_td): a value, its rate in time, its derivative in a direction, and the rate's derivative. One
-formula for the velocity of a constraint, evaluated on jets, gives its acceleration and all derivatives of both,
-exact to rounding: the chain rule and nothing else (hyper-dual numbers: Fike and Alonso 2011).
-"""
+formula for the velocity of a constraint, evaluated on jets, gives its acceleration and all derivatives of both, exact
+to rounding, by the chain rule (hyper-dual numbers: Fike and Alonso 2011). """
 import math
 
 from liedyn.lie.algebra import add, cross, dot, scale, sub
@@ -14,7 +13,7 @@ ZERO3 = (0.0, 0.0, 0.0)
 
 @inline
 def constant(x):
-    """A vector that does not move."""
+    """A constant vector as a jet."""
     return x, ZERO3, ZERO3, ZERO3
 
 
@@ -55,19 +54,19 @@ def jet_cross(a, b):
 
 @inline
 def jet_component(a, k):
-    """Component k (a constant of the code) of a vector."""
+    """Component k of a vector; k is a literal."""
     return a[0][k], a[1][k], a[2][k], a[3][k]
 
 
 @inline
 def jet_across(a):
-    """The part of a vector across z."""
+    """The x and y components of a vector; z is set to zero."""
     return ((a[0][0], a[0][1], 0.0), (a[1][0], a[1][1], 0.0), (a[2][0], a[2][1], 0.0), (a[3][0], a[3][1], 0.0))
 
 
 @inline
 def jet_zero(a):
-    """The number zero, a jet whose parts are floats or lanes as those of a vector are."""
+    """The number zero as a jet, with parts that are floats or lanes as those of a vector."""
     return 0.0, 0.0, 0.0 * a[2][0], 0.0 * a[3][0]
 
 
@@ -82,5 +81,5 @@ def jet_inverse_root(s):
 
 @inline
 def jet_unit(a):
-    """A vector divided by its length."""
+    """a / |a|."""
     return jet_scale(jet_inverse_root(jet_dot(a, a)), a)

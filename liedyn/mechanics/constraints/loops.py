@@ -1,4 +1,4 @@
-"""Constraints as users see them: residual, velocity, Jacobian, bias, virtual coordinates, redundant rows."""
+"""Public functions of the constraints: residual, velocity, Jacobian, bias, virtual coordinates, redundant rows."""
 import numpy as np
 
 from liedyn.machine.compiled.jit import kernel
@@ -28,7 +28,7 @@ def closure_states(model, q, residual, virtual):
 
 @kernel
 def jacobian_states(model, q, G, E):
-    """G and the rows that read virtual velocities, for each row of q."""
+    """G and E (the rows of virtual velocities), for each row of q."""
     work = np.empty(world_size(model))
     for b in range(q.shape[0]):
         pose_and_jacobian(model, q[b], work, G[b])
@@ -70,7 +70,8 @@ def all_derivatives(model, q, v, a, lam):
 
 @kernel
 def reader_kernel(model, q, v, a):
-    """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: four (nz, nv)."""
+    """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: four arrays (nz,
+    nv)."""
     work, E = np.empty(world_size(model)), np.empty((model.ints[N_VIRTUAL], v.size))
     rho_q, rho_dot_q, rho_dot_v = np.zeros_like(E), np.zeros_like(E), np.zeros_like(E)
     world_motion(SCALAR, model, q, v, a, work)
@@ -80,7 +81,7 @@ def reader_kernel(model, q, v, a):
 
 
 def _of_states(robot, kernel, *shapes, defined=False, **given):
-    """Results of a kernel on the states that are given; rows that have to be `defined` by `require_rows`."""
+    """Results of a kernel for the given states; with `defined`, checked by `require_rows`."""
     lead, *given = states(robot, **given)
     sizes = {"m": len(robot.row_names), "nz": len(robot.virtual_names), "nv": robot.nv}
     found = [np.empty((len(given[0]), *(sizes[size] for size in shape.split()))) for shape in shapes]
@@ -92,12 +93,12 @@ def _of_states(robot, kernel, *shapes, defined=False, **given):
 
 
 def closure_error(robot, q):
-    """How far the constraints are from being satisfied, the loops from being closed.
+    """Residuals of the constraints, such as the closure errors of loops.
 
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)``, where constraints move.
+        At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
 
@@ -128,7 +129,7 @@ def closure_error(robot, q):
 
 
 def virtual_coordinates(robot, q):
-    """Coordinates of the cut joints, read off the frames they join.
+    """Coordinates of the cut joints, computed from the frames that they join.
 
     Parameters
     ----------
@@ -161,12 +162,12 @@ def virtual_coordinates(robot, q):
 
 
 def velocity_error(robot, q, v):
-    """How far a velocity is from what the constraints allow.
+    """Residuals of the constraints on velocities.
 
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)``, where constraints move.
+        At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     v : array_like, shape (..., nv)
@@ -212,7 +213,7 @@ def constraint_jacobian(robot, q):
     -------
     G : ndarray, shape (..., m, nv)
         Rows as in ``robot.row_names``: for a cut joint the forbidden components of the twist of its child side relative
-        to its parent side, in the cut frame. Redundant rows are kept; those of constraints switched off are zero.
+        to its parent side, in the cut frame. Redundant rows are included; rows of inactive constraints are zero.
 
     Raises
     ------
@@ -236,7 +237,7 @@ def constraint_jacobian(robot, q):
 
 
 def virtual_jacobian(robot, q):
-    """Velocities of the cut joints' coordinates as a linear map of v.
+    """Linear map from v to the velocities of the cut joints' coordinates.
 
     Parameters
     ----------
@@ -306,13 +307,13 @@ def constraint_bias(robot, q, v):
 
 
 def require_defined(robot, q, v):
-    """Raise what is wrong where the rows of the constraints, or their bias, are not finite (`require_rows`)."""
+    """Raise the cause if the rows of the constraints, or their bias, are not finite (`require_rows`)."""
     constraint_jacobian(robot, q)
     constraint_bias(robot, q, v)
 
 
 def rank_of(robot, q, tolerance, rows=None):
-    """Rank of G, or of some of its rows, at one configuration, and the names of rows that depend on the others."""
+    """Rank of G, or of some of its rows, at one configuration, and the names of the dependent rows."""
     G = constraint_jacobian(robot, q)
     if rows is not None:
         G[~rows] = 0.0

@@ -4,9 +4,8 @@ With R = tau - h, and K, W, T and a_p of the elimination,
 
     K^T M K wdot = K^T (R - M a_p)        mu = W^T (R - M a)        (1 + T^T T) lambda_1 = mu, lambda_rest = T lambda_1
 
-one row of M at a time: row s of K^T M is that of the independent velocity s, plus the slopes of s times those that
-depend on it. A `lane` argument says whether numbers are those of one state or of W states in lanes.
-"""
+Row s of K^T M is row s of M for the independent velocity s, plus the slopes of s times the rows of the velocities that
+depend on it. The `lane` argument selects one state or W states in lanes. """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import add_row, clear, element, padded_for, put_element, solve_rows
 from liedyn.machine.simd.lanes import (
@@ -48,7 +47,7 @@ def reduce_inertia(lane, model, work, M, p, KM, reduced):
         for s in range(p):
             put_element(lane, reduced, i, s, element(lane, KM, i, integer(independent, s)))
     for c in range(cluster_count(model)):
-        # blocks of columns that belong to independent velocities of the cluster
+        # blocks of columns of the cluster's independent velocities
         begin, end = kept(work, c, INDEPENDENT) // columns, (kept(work, c + 1, INDEPENDENT) + columns - 1) // columns
         for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
             for i in range(p):
@@ -78,7 +77,7 @@ def reduce_forces(lane, model, work, h, tau, p, KM, reduced):
 
 @inline
 def put_accelerations(lane, model, work, w_dot, p, a):
-    """a = K wdot + a_p, wdot in column p of `w_dot`."""
+    """a = K wdot + a_p; wdot is column p of `w_dot`."""
     dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
     slopes, forced = dependence(lane, model, work, p)
     for c in range(cluster_count(model)):
@@ -93,7 +92,8 @@ def put_accelerations(lane, model, work, w_dot, p, a):
 
 @kernel_in_place
 def reduced_motion(lane, model, work, M, h, tau, KM, reduced, inertia, a):
-    """a of K^T M K wdot = K^T (tau - h - M a_p); K^T M K stays in `inertia` (p, p + 1), K^T M in KM. All padded, M too.
+    """Solve K^T M K wdot = K^T (tau - h - M a_p), a = K wdot + a_p; K^T M K remains in `inertia` (p, p + 1), K^T M in
+    KM. All padded, M too.
 
     False if K^T M K is not positive definite, in any lane.
     """
@@ -112,7 +112,7 @@ def reduced_motion(lane, model, work, M, h, tau, KM, reduced, inertia, a):
 
 @inline
 def unbalanced(lane, model, M, h, tau, a, left):
-    """left = tau - h - M a, padded: what the constraints have to balance."""
+    """left = tau - h - M a, padded: the generalized force that G^T lambda must equal."""
     if width_of(lane) == 1 and is_long(model):
         n = integer(model.ints, NV)
         unbalanced_of_tree(
@@ -130,14 +130,14 @@ def unbalanced(lane, model, M, h, tau, a, left):
 
 @inline
 def multipliers_size(lane, model):
-    """Numbers of scratch that the multipliers of minimum norm take at most: a matrix for the independent rows."""
+    """Size of the largest scratch for multipliers of minimum norm: a matrix for the independent rows."""
     rank = min(integer(model.ints, NV), integer(model.ints, N_ROWS))
     return rank * padded_for(lane, rank + 1)
 
 
 @kernel_in_place
 def shortest_multipliers(lane, table, rank, m, rows, columns, normal, lam):
-    """(1 + T^T T) lambda_1 = mu in place of mu, and lambda on rows that depend on others, T lambda_1."""
+    """Solve (1 + T^T T) lambda_1 = mu in place of mu, then lambda_rest = T lambda_1 for the dependent rows."""
     clear(normal)
     for k in range(rank):
         for l in range(k + 1):
@@ -184,7 +184,7 @@ def minimum_norm_multipliers(lane, model, work, left, scratch, lam):
 
 @inline
 def constraint_force(lane, model, G, lam, force):
-    """force = G^T lambda: a constraint acts on the degrees of freedom of its cluster."""
+    """force = G^T lambda, cluster by cluster."""
     if width_of(lane) == 1 and is_long(model):
         n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
         constraint_force_of_cuts(model, G, vector_in(lam, 0, m), vector_in(force, 0, n))
@@ -204,7 +204,7 @@ def constraint_force(lane, model, G, lam, force):
 
 @inline
 def constrained_motion(lane, model, e, M, h, tau, work, inertia, a, lam):
-    """a and the lambda of minimum norm; K^T M K stays in `inertia`. False if that is not positive definite."""
+    """a, and the lambda of minimum norm; K^T M K remains in `inertia`. False if that is not positive definite."""
     p = inertia.shape[0]
     KM = take_matrix(work, p, M.shape[1])
     reduced, left = take_matrix(work, p, inertia.shape[1]), take_vector(work, M.shape[1])

@@ -1,8 +1,8 @@
-"""Motion of frame B relative to frame A, and all its derivatives: what every constraint between two bodies is made of.
+"""Motion of frame B relative to frame A and all its derivatives, for constraints between two bodies.
 
-With v_r = v_b - v_a and a_r the relative twist and acceleration of the two sides in world coordinates (gravity drops
-out of a_r), C the frame in which the rows are constant, and v_C = v_a + Pi v_r its twist (Pi keeps the components of
-v_r that C follows), the components of v_r in C have the rates of
+With v_r = v_b - v_a and a_r the relative twist and acceleration of the two sides in world coordinates (gravity cancels
+in a_r), C the frame in which the rows are constant, and v_C = v_a + Pi v_r its twist (Pi selects the components of v_r
+that C follows), the components of v_r in C have the rates of
 
     a_r - ad(v_C, v_r)
 
@@ -22,7 +22,7 @@ twist and acceleration change by Psi_dot_j and Psi_ddot_j - ad(v_X, Psi_dot_j).
 A frame A that moves by a target, A(t) = A_0 T(t), is a side of its own: v_a and a_a contain the target's twist W and
 its rate, and the formulas stay as they are, because W turns with the link it is attached to.
 
-Only degrees of freedom on exactly one of the two paths to the ground count: what both share moves the pair as a whole.
+Only degrees of freedom on exactly one of the two paths to the ground matter: common ones move both frames together.
 """
 from liedyn.lie.algebra import Ad, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
 from liedyn.machine.compiled.jit import inline
@@ -48,16 +48,16 @@ def last_dof(model, i):
 
 @inline
 def path_ends(model, l):
-    """The last degrees of freedom of both sides: where `toward_ground` starts."""
+    """The last degrees of freedom of both sides, from which `toward_ground` starts."""
     a, b = loop_links(model, l)
     return last_dof(model, a), last_dof(model, b)
 
 
 @inline
 def toward_ground(model, ja, jb):
-    """One step of the two paths to the ground, which have met when ja == jb.
+    """One step along the two paths to the ground, which have met when ja == jb.
 
-    Parents have smaller numbers than children, so the larger of the two ends is never shared.
+    Parents have smaller numbers than children, so the larger of the two is not a common one.
     """
     if jb > ja:
         return ja, parent_dof(model, jb)
@@ -66,13 +66,13 @@ def toward_ground(model, ja, jb):
 
 @inline
 def follows(kind):
-    """Does the frame of the rows move with side b in any way, or just with side a?"""
+    """True if the frame of the rows moves with side b in any component, not just with side a."""
     return kind == UNIVERSAL or kind == PLANAR or kind == SPHERICAL or kind == INLINE or kind >= N_JOINTS
 
 
 @inline
 def follows_b(kind, virtual):
-    """One for the components of the relative twist that move the frame of the rows along, zero for the others."""
+    """1 for the components of the relative twist that the frame of the rows follows, 0 for the others."""
     if kind == UNIVERSAL:
         return (1.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     if kind == PLANAR:
@@ -83,7 +83,7 @@ def follows_b(kind, virtual):
 
 @inline
 def followed(kind, virtual, C, V):
-    """Pi V: the part of a relative twist that moves the frame of the rows."""
+    """Pi V: the components of a relative twist that the frame of the rows follows."""
     if not follows(kind):
         return scale6(0.0, V)
     w, v = Ad_inverse(C, V)
@@ -93,7 +93,7 @@ def followed(kind, virtual, C, V):
 
 @inline
 def side_twists(lane, model, work, l):
-    """Twists of side a, the link or the moving frame it carries, and of side b."""
+    """Twist of side a (the link, or the moving frame on it), and twist of side b."""
     a, b = loop_links(model, l)
     v_a = twist_of(lane, work, a)
     if has_target(model, l):
@@ -104,7 +104,7 @@ def side_twists(lane, model, work, l):
 
 @inline
 def side_accelerations(lane, model, work, l):
-    """Accelerations of side a and of side b, with gravity."""
+    """Accelerations of side a and of side b, including gravity."""
     a, b = loop_links(model, l)
     a_a = acceleration_of(lane, model, work, a)
     if has_target(model, l):
@@ -141,7 +141,7 @@ def relative_screw(lane, model, work, j, on_b, C):
 
 @inline
 def frame_turn(model, work, j, on_b, kind, virtual, C):
-    """zeta_j: the motion of C for a turn by S_j, in world coordinates."""
+    """zeta_j: the displacement of C for a unit displacement S_j, in world coordinates."""
     Sj = get6(SCALAR, work, of_dof(model, j, S))
     zeta = followed(kind, virtual, C, Sj)
     return zeta if on_b else sub6(Sj, zeta)
@@ -149,18 +149,18 @@ def frame_turn(model, work, j, on_b, kind, virtual, C):
 
 @inline
 def relative_variation(kind, virtual, C, v, a, eta, dv, da):
-    """Components in C of the variations of the relative twist and of its rate, in floats or in lanes.
+    """Components in C of the variations of the relative twist and of its rate, for floats or lanes.
 
-    Pairs for the sides (a, b): twists v, accelerations a, displacements eta, and the variations of v and a as seen
-    from the sides.
+    Arguments are pairs for the sides (a, b): twists v, accelerations a, displacements eta, and the variations of v and
+    a as seen from the sides.
     """
     eta_r, v_r = sub6(eta[1], eta[0]), sub6(v[1], v[0])
-    if not follows(kind):  # C is on side a
+    if not follows(kind):  # C moves with side a
         dv_r = sub6(add6(dv[1], ad(eta_r, v[1])), dv[0])
         da_r = sub6(add6(da[1], ad(eta_r, a[1])), da[0])
         return Ad_inverse(C, dv_r), Ad_inverse(C, sub6(sub6(da_r, ad(dv[0], v_r)), ad(v[0], dv_r)))
-    moved = followed(kind, virtual, C, eta_r)  # of C against side a
-    left = sub6(eta_r, moved)  # of side b against C
+    moved = followed(kind, virtual, C, eta_r)  # displacement of C relative to side a
+    left = sub6(eta_r, moved)  # displacement of side b relative to C
     v_C = add6(v[0], followed(kind, virtual, C, v_r))
     dv_a, da_a = sub6(dv[0], ad(moved, v[0])), sub6(da[0], ad(moved, a[0]))
     dv_r = sub6(add6(dv[1], ad(left, v[1])), dv_a)
@@ -187,7 +187,7 @@ def relative_derivatives(model, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, 
 
 @inline
 def on_side(on_b, V):
-    """A pair for the sides (a, b): V on one of them, nothing on the other."""
+    """A pair for the sides (a, b): V on one of them, zero on the other."""
     return scale6(0.0 if on_b else 1.0, V), scale6(1.0 if on_b else 0.0, V)
 
 
@@ -214,7 +214,7 @@ def side_variations(lane, model, work, variations, l):
 
 @inline
 def push_sides(lane, model, l, F, bodies):
-    """Let wrench F act where G^T lambda does: b passes it on to a."""
+    """Add the wrench F of a constraint as G^T lambda does: to side a, and minus F to side b."""
     a, b = loop_links(model, l)
     push_link(lane, bodies, b, F)
     push_link(lane, bodies, a, neg6(F))
@@ -222,7 +222,7 @@ def push_sides(lane, model, l, F, bodies):
 
 @inline
 def wrench_variations(model, l, kind, C, F, dF, variations):
-    """The variations of a wrench F that acts likewise, as seen from sides a and b; dF is seen from C."""
+    """The variations of such a wrench F, as seen from sides a and b; dF is seen from C."""
     a, b = loop_links(model, l)
     eta_a, eta_b = variation_of(variations, a, ETA), variation_of(variations, b, ETA)
     moved = followed(kind, False, C, sub6(eta_b, eta_a))

@@ -1,17 +1,18 @@
-"""Closing from where Newton comes to a halt: the least squared error, along negative curvature out of singularities.
+"""Closing where Newton's method stops: minimisation of the squared error, with negative curvature to leave
+singularities.
 
-A linkage that lies stretched on one line has no first-order motion across it: the error there may be out of reach of
-the Jacobian, J^T e = 0 with e != 0, a stationary point of f = e . e / 2 that is no minimum. Its Hessian
+A linkage stretched on one line has no first-order motion across it: the error may be orthogonal to the range of the
+Jacobian, J^T e = 0 with e != 0, a stationary point of f = e . e / 2 that is not a minimum. There the Hessian
 
     H = J^T J + d(G^T lambda)/dq    at lambda = e
 
-knows the way out, the direction of its lowest eigenvalue. So f is minimised with steps that are the minimum of its
-quadratic model within a radius, whatever the signs of the eigenvalues (More and Sorensen 1983; Nocedal and Wright 2006,
-4.3). At a maximum or a saddle both ways along the eigenvector are as good; the one taken has a positive largest
-component. Clusters of constraints share no coordinates, so each has a model, a radius and a step of its own. Nothing is
-random: the same guess gives the same assembly. The second derivatives of held virtual
-coordinates are left out of H, and off the manifold rows of cut joints are rates of a log only to first order in the
-error; the radius takes care of both.
+has a negative eigenvalue, whose eigenvector is a descent direction. So f is minimised by a trust-region method: each
+step minimises the quadratic model within a radius, for any signs of the eigenvalues (More and Sorensen 1983; Nocedal
+and Wright 2006, 4.3). At a maximum or a saddle both signs of the eigenvector are equally good; the one with a positive
+largest component is used, so that the same guess always gives the same assembly. Clusters of constraints share no
+coordinates, so each has a model, a radius and a step of its own. H lacks the second derivatives of held virtual
+coordinates, and off the manifold the rows of cut joints are rates of a log only to first order in the error; the radius
+compensates for both.
 """
 import numpy as np
 
@@ -28,15 +29,15 @@ from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows
 ITERATIONS = 200
 SMALLEST_RADIUS = 1e-9
 FLAT = 1e-12
-"""Eigenvalues below this part of the largest one are rounding, as in redundant rows and in free motions."""
+"""Eigenvalues below this fraction of the largest one are rounding, as for redundant rows and free motions."""
 ESCAPES = 20
-"""Singular configurations on the path of one state that are passed before the path is given up."""
+"""Largest number of singular configurations that the path of one state may pass."""
 
 
 @kernel
 def squared_error(model, q, held, values):
-    """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv), by steps of `liedyn.mechanics.tree.places`; the
-    clusters of rows and of coordinates."""
+    """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv), for steps as in `liedyn.mechanics.tree.places`;
+    the clusters of rows and of coordinates."""
     room = room_for(model, held.virtual)
     room.G[:] = 0.0
     holonomic_rows(model, room.holonomic)
@@ -75,13 +76,14 @@ def apart(robot, q, there):
 
 
 class Descent:
-    """The rows and free coordinates of one cluster, and the radius within which its model is trusted."""
+    """The rows and free coordinates of one cluster, with its trust radius."""
 
     def __init__(self, rows, dofs):
         self.rows, self.dofs, self.radius = rows, dofs, LARGEST_STEP
 
     def step(self, e, J, curvature, tolerance):
-        """The next step, and how much the error should fall; None at a minimum, or where the error is small enough."""
+        """The next step, and the decrease of f expected from it; None at a minimum, or where the error is small
+        enough."""
         e, J = e[self.rows], J[np.ix_(self.rows, self.dofs)]
         if np.abs(e).max(initial=0.0) <= tolerance or self.radius < SMALLEST_RADIUS:
             return None
@@ -92,7 +94,7 @@ class Descent:
         return None if expected <= 1e-15 * (e @ e) else (x, expected)
 
     def judge(self, x, expected, e, there):
-        """The radius for the next step, by what was gained; is it anything?"""
+        """Adapt the radius to the actual decrease; returns whether the step is accepted."""
         gained = 0.5 * (e[self.rows] @ e[self.rows] - there[self.rows] @ there[self.rows])
         if not gained > 0.25 * expected:
             self.radius = 0.25 * np.linalg.norm(x)
@@ -102,7 +104,7 @@ class Descent:
 
 
 def model_minimum(gradient, H, radius):
-    """The step within a radius that makes ``gradient . x + x . H x / 2`` smallest."""
+    """The step within a radius that minimises ``gradient . x + x . H x / 2``."""
     values, Q = np.linalg.eigh(H)
     c, flat = Q.T @ gradient, FLAT * np.abs(values).max(initial=0.0)
     if values[0] >= -flat:  # no negative curvature: the Newton step, if it is short enough
@@ -114,7 +116,7 @@ def model_minimum(gradient, H, radius):
     if np.linalg.norm(c[lowest]) <= 1e-9 * (np.linalg.norm(c) + shift * radius):
         step = np.where(lowest, 0.0, -c / np.where(lowest, 1.0, values + shift))
         rest = radius ** 2 - step @ step
-        if rest > 0.0:  # no slope along the lowest eigenvector: either way is as good
+        if rest > 0.0:  # no slope along the lowest eigenvector: both signs are equally good
             way = Q[:, 0] * np.sign(Q[np.abs(Q[:, 0]).argmax(), 0])
             return Q @ step + (np.sqrt(rest) * way if shift > flat else 0.0)
 
@@ -122,16 +124,16 @@ def model_minimum(gradient, H, radius):
         return 1.0 / np.linalg.norm(c / (values + x)) - 1.0 / radius
 
     x = shift + max(flat, 1e-300)
-    if shortness(x) < 0.0:  # a larger shift makes it shorter, half as long as the radius at the other end
-        from scipy.optimize import brentq  # takes 0.2 s, and few guesses come here
+    if shortness(x) < 0.0:  # a larger shift gives a shorter step, half the radius at the other end
+        from scipy.optimize import brentq  # imported here: it takes 0.2 s, and few guesses need it
         x = brentq(shortness, x, x + 2.0 * np.linalg.norm(c) / radius)
     return Q @ (-c / (values + x))
 
 
 def least_error(robot, q, target, tolerance):
-    """The configuration next to q where the squared error has a minimum, held coordinates staying where they are.
+    """The configuration near q where the squared error has a minimum, without moving held coordinates.
 
-    Returns it and its errors: residuals, then held virtual coordinates less their goals.
+    Returns it and its errors: residuals, then held virtual coordinates minus their goals.
     """
     free = np.flatnonzero(target.held.dofs == 0)
     model = robot.packed._replace(floats=robot.floats.copy())
@@ -141,7 +143,7 @@ def least_error(robot, q, target, tolerance):
 
     e, *slopes, of_rows, of_dofs = at(q)
     if not all(np.isfinite(x).all() for x in (e, *slopes)):
-        # a place where some row is not defined, such as the centre of a sphere: a little beside it
+        # a row is not defined here, for instance at the centre of a sphere: move slightly aside
         aside = np.zeros(robot.nv)
         aside[free] = 0.1 * LARGEST_STEP * np.cos(np.arange(len(free)))
         q = moved(robot, q, aside)
@@ -170,7 +172,7 @@ def least_error(robot, q, target, tolerance):
 
 
 def closed_from(robot, q, target, tolerance):
-    """`close_states` on one state: its configuration, and what became of it."""
+    """`close_states` for one state: its configuration and outcome."""
     closed, status = np.empty((1, robot.nq)), np.empty(1, np.int64)
     close_states(robot.packed, np.ascontiguousarray(q)[None], target.q[None], target.values[None],
                  *target.held, tolerance, closed, status)
@@ -178,14 +180,14 @@ def closed_from(robot, q, target, tolerance):
 
 
 def closed_at(robot, q, target, tolerance):
-    """q with its held coordinates put on their targets at once, closed if it can be: (q, errors, is it closed?)."""
+    """q with its held coordinates set to their targets at once and closed if possible: (q, errors, True if closed)."""
     q, e = least_error(robot, np.where(target.held.coordinates == 1, target.q, q), target, tolerance)
     closed, status = closed_from(robot, q, target, tolerance)
     return (closed, e, True) if status == CLOSED else (q, e, False)
 
 
 def close_singular(robot, guess, target, tolerance, q, status):
-    """Close from a guess where `close_states` came to a halt with this outcome; the last q, and what became of it."""
+    """Close from a guess where `close_states` failed with outcome `status`; returns the last q and its outcome."""
     nothing = Held(np.zeros_like(target.held.dofs), np.zeros_like(target.held.coordinates),
                    target.held.virtual[:0], target.held.angles[:0])
     guess = _where_open(robot, guess, q, tolerance)
@@ -206,7 +208,7 @@ def close_singular(robot, guess, target, tolerance, q, status):
 
 
 def _where_open(robot, guess, q, tolerance):
-    """The guess, with all clusters of constraints that are closed at q as they are there."""
+    """The guess, but with those clusters of constraints that are closed at q as in q."""
     of_rows = clusters_of_rows(robot.packed, np.empty(0, np.int64))
     left_open = np.unique(of_rows[~(np.abs(closure_error(robot, q)) <= tolerance)])
     step = apart(robot, guess, q)
@@ -215,7 +217,7 @@ def _where_open(robot, guess, q, tolerance):
 
 
 def _beyond(robot, q, target, tolerance):
-    """A closed configuration further on the way from a closed q to its targets, without a jump, or None."""
+    """A closed configuration further along the path from a closed q to its targets, without a jump, or None."""
     held = target.held
     way = np.where(held.dofs == 1, apart(robot, q, target.q), 0.0)
     z = virtual_coordinates(robot, q)[held.virtual]

@@ -1,16 +1,16 @@
-"""Elimination of the constraints of long chains of loops, in time that grows as their number.
+"""Elimination of the constraints of long chains of loops, at a cost linear in their number.
 
-A row of a cut joint has entries in the few degrees of freedom between its two ends only. The table of
-`liedyn.mechanics.constraints.elimination` would take time that grows with the cube of a cluster. Here the rows are
-factored one after the other, G_1 = L U (`liedyn.mechanics.constraints.sparse_factor`), in an order in which neighbours
-follow each other (`liedyn.model.clusters`). Back substitution puts the slopes and the forced part of the dependent
-velocities where `eliminate` puts them; what else the table would tell is solved for with L and U:
+A row of a cut joint has entries only in the few degrees of freedom between its two ends. The tableau of
+`liedyn.mechanics.constraints.elimination` would cost the cube of a cluster's size. Here the rows are factored one after
+the other, G_1 = L U (`liedyn.mechanics.constraints.sparse_factor`), in an order in which neighbours follow each other
+(`liedyn.model.clusters`). Back substitution gives the slopes and the forced part of the dependent velocities, stored as
+`eliminate` stores them; other parts of the tableau are solved for with L and U:
 
     W y = (L U)^-1 y        W^T f = (L U)^-T f
 
-A row by itself says less about rank and conditioning than complete pivoting. So this is a first try: where a pivot is
-small beside its row, or a slope is steep, `eliminate` decides. Off their patterns G and M are neither read nor written
-here; `complete_terms` puts the zeros there before anything dense reads them.
+Factoring row by row is less reliable for rank and conditioning than complete pivoting. So if a pivot is small compared
+with its row, or a slope is steep, `eliminate` is used instead. Outside their sparsity patterns G and M are neither read
+nor written here; `complete_terms` writes the zeros there before dense code reads them.
 """
 import numpy as np
 from numba import types
@@ -33,18 +33,18 @@ from liedyn.model.packed import NV
 from liedyn.model.packed_records import MODEL, subtree_end
 
 STEEP = 1e4
-"""Slope of a dependent velocity above which other independent ones may be better."""
+"""Slope of a dependent velocity above which another choice of independent ones may be better."""
 
 
 @inline
 def is_sparse(model, e):
-    """Has the elimination in workspace e left L and U instead of tables?"""
+    """True if the elimination in workspace e stored L and U instead of tableaux."""
     return is_long(model) and kept(e, cluster_count(model), TABLE) < 0
 
 
 @inline
 def rank_of(model, e):
-    """How many dependent velocities there are."""
+    """Number of dependent velocities."""
     return kept(e, cluster_count(model), DEPENDENT)
 
 
@@ -53,8 +53,8 @@ def rank_of(model, e):
 
 @inline
 def gather_row(model, G, f, i, columns):
-    """Row i of the order into f.x: how many columns it touches, the first pivot among them, its largest element, each
-    times the weight of its column."""
+    """Load row i of the order into f.x; returns how many columns it has, the first pivot among them, and its largest
+    element, each multiplied by its column's weight."""
     count, lowest, largest, row = 0, integer(model.ints, NV), 0.0, f.row[i]
     l = f.cut[row]
     ja, jb = path_ends(model, l)
@@ -84,7 +84,8 @@ def put_order(model, f):
 
 @inline
 def keep_cluster(model, e, f, c, first_row, s):
-    """What `eliminate` keeps of cluster c: the order of its rows, its independent velocities; how many there are."""
+    """Store the data of cluster c as `eliminate` does: the order of its rows, its independent velocities; returns their
+    number."""
     m, n = cluster_size(model, c)
     dofs = cluster_lists(model, c)[1]
     order, k = integers_in(e, numbering(model)[2] + first_row, m), 0
@@ -104,7 +105,7 @@ def keep_cluster(model, e, f, c, first_row, s):
 
 @inline
 def put_sparse_slopes(model, e, f, rank, p):
-    """slopes and a_p by back substitution; the largest slope, of weighed coordinates."""
+    """slopes and a_p by back substitution; returns the largest slope, of weighted coordinates."""
     weights = ranking_of(model, 0.0).columns
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     slopes, forced = dependence(SCALAR, model, e, p)
@@ -129,7 +130,7 @@ def put_sparse_slopes(model, e, f, rank, p):
 @late(MODEL, MATRIX, VECTOR, VECTOR, types.float64, VECTOR,
       returns=types.Tuple((types.int64, types.float64, types.boolean)))
 def factor_rows(model, G, gamma, choosable, tolerance, e):
-    """(rank, ratio) of `eliminate` by L and U, and whether they are there: not where pivots or slopes are doubtful."""
+    """Factor the rows as L U: (rank, ratio) as in `eliminate`, and False if pivots or slopes are doubtful."""
     f, failed, begin = factor_of(model, e), (0, 0.0, False), layout(SCALAR, model)[3]
     (dependent, columns), weights = dependent_dofs(model, e), ranking_of(model, tolerance)
     for j in range(f.place.size):
@@ -152,7 +153,7 @@ def factor_rows(model, G, gamma, choosable, tolerance, e):
             largest = max(largest, own)
             constant, count = reduce_row(f, i, gamma[f.row[i]], count, lowest, rank, dependent)
             if f.upper[i] + count >= f.values.size:
-                return failed  # no room
+                return failed  # not enough memory in the workspace
             column, size, rest = find_pivot(f, count, choosable, weights.columns)
             size, rest = weight * size, weight * rest
             if not negligible(rest, largest, tolerance):
@@ -185,7 +186,7 @@ def factor_rows(model, G, gamma, choosable, tolerance, e):
 
 @inline
 def eliminate_rows(model, M, G, gamma, choosable, tolerance, e):
-    """`eliminate`, of long chains by L and U if these can be trusted; else M and G are completed first."""
+    """`eliminate`, for long chains by L and U if these are reliable; otherwise M and G are completed first."""
     if is_long(model):
         rank, ratio, found = factor_rows(model, G, gamma, choosable, tolerance, e)
         if found:
@@ -196,7 +197,7 @@ def eliminate_rows(model, M, G, gamma, choosable, tolerance, e):
 
 @late(MODEL, MATRIX, MATRIX)
 def complete_terms(model, M, G):
-    """Zeros in M (n, n, or padded) and G (m, n) wherever nothing is written of a long chain."""
+    """Write zeros to M (n, n, or padded) and G (m, n) outside the sparsity pattern of a long chain."""
     n = integer(model.ints, NV)
     for i in range(n):
         for j in range(i + 1, n):
@@ -206,7 +207,7 @@ def complete_terms(model, M, G):
         first, count = loop_rows(model, l)
         for r in range(first, first + count):
             ja, jb = path_ends(model, l)
-            for j in range(n - 1, -1, -1):  # paths go to the ground from larger numbers to smaller ones
+            for j in range(n - 1, -1, -1):  # parents have smaller numbers than children
                 if is_active(model, l) and ja != jb and j == max(ja, jb):
                     ja, jb = toward_ground(model, ja, jb)
                 else:
@@ -215,7 +216,7 @@ def complete_terms(model, M, G):
 
 @late(MODEL, MATRIX, MATRIX, VECTOR, VECTOR, VECTOR)
 def eliminate_again(model, M, G, gamma, choosable, e):
-    """The tables of `eliminate` in the place of L and U, with the same dependent velocities, for what reads them.
+    """Replace L and U by the tableaux of `eliminate`, with the same dependent velocities, for code that reads tableaux.
 
     `gamma` and `choosable` are scratch.
     """
@@ -225,15 +226,15 @@ def eliminate_again(model, M, G, gamma, choosable, e):
     for j in range(choosable.size):
         choosable[j] = 1.0 if f.place[j] >= 0 else 0.0
     complete_terms(model, M, G)
-    eliminate(model, G, gamma, choosable, SMALL_PIVOT * SMALL_ROW, e)  # less than any pivot of L and U
+    eliminate(model, G, gamma, choosable, SMALL_PIVOT * SMALL_ROW, e)  # a tolerance below every pivot of L and U
 
 
-# ---- what is asked for besides
+# ---- solutions with L and U
 
 
 @late(MODEL, VECTOR, MATRIX, VECTOR, types.int64, types.int64, MATRIX)
 def forced_by_factor(model, e, rates, masks, mask, b, out):
-    """out[:, block b] -= W rates[:, block b], in the dependent velocities; times block `mask` of `masks`."""
+    """out[:, block b] -= W rates[:, block b], in the dependent velocities; multiplied by block `mask` of `masks`."""
     f, rank, dependent = factor_of(model, e), rank_of(model, e), dependent_dofs(model, e)[0]
     width, to, scale = rates.shape[1] // WIDTH, out.shape[1] // WIDTH, load(LANES, masks, mask)
     for k in range(rank):
@@ -244,12 +245,13 @@ def forced_by_factor(model, e, rates, masks, mask, b, out):
         store(LANES, out, i, load(LANES, out, i) - scale * load(LANES, f.block, k))
 
 
-# ---- how well it does
+# ---- conditioning
 
 
 @inline
 def norm_of_inverse(f, rank, x, z):
-    """The 1-norm of W by a few solutions (Hager 1984; Higham 1988): a lower bound, reached in nearly all cases."""
+    """Estimate of the 1-norm of W from a few solutions (Hager 1984; Higham 1988): a lower bound, nearly always
+    attained."""
     norm, k = 0.0, -1
     for _ in range(5):
         for i in range(rank):
@@ -275,7 +277,7 @@ def norm_of_inverse(f, rank, x, z):
 
 @late(MODEL, VECTOR, MATRIX, types.int64, returns=types.float64)
 def condition_of_rows(model, e, G, p):
-    """`picked_condition` by L and U."""
+    """`picked_condition` for L and U."""
     f, rank = factor_of(model, e), rank_of(model, e)
     slopes, norm, inverse_norm = dependence(SCALAR, model, e, p)[0], 1.0, norm_of_inverse(f, rank, f.x, f.block)
     for s in range(p):
@@ -299,7 +301,7 @@ def condition_of_rows(model, e, G, p):
 
 @late(MODEL, VECTOR, MATRIX)
 def right_inverse_of_rows(model, e, G_sharp):
-    """W in the rows of the dependent velocities, and a column for each independent row."""
+    """W as a matrix: rows of the dependent velocities, a column for each independent row."""
     f, rank, dependent = factor_of(model, e), rank_of(model, e), dependent_dofs(model, e)[0]
     for l in range(rank):
         for k in range(rank):

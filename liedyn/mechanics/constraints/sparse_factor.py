@@ -1,12 +1,12 @@
-"""Sparse LU factorization of constraint rows that each touch a few degrees of freedom only (Davis 2006, chapter 6).
+"""Sparse LU factorization of constraint rows that each have few entries (Davis 2006, chapter 6).
 
-Row by row, in the given order: a row is reduced by those before it, and takes the largest element that is left in it as
-its pivot. With r independent rows G_1, in that order,
+Rows are processed in the given order: each is reduced by the rows before it, and its largest remaining element is its
+pivot. With r independent rows G_1, in that order,
 
     G_1 = L U        L (r, r) lower triangular        U (r, n) with 1 on the pivots, and zeros before them
 
-and of a row that depends on the others, T_i G_1, its part of L is T_i L. Only entries that are not zero are kept, row
-after row, so time and memory grow as their number.
+A row that depends on the others is T_i G_1; its part of L is T_i L. Only nonzero entries are stored, row after row, so
+that time and memory are linear in their number.
 """
 from collections import namedtuple
 
@@ -15,32 +15,32 @@ from liedyn.machine.linalg.gauss_jordan import AS_LARGE, padded
 from liedyn.machine.simd.lanes import LANES, WIDTH, integers_in, load, store, vector_in
 
 SMALL_PIVOT = 1e-3
-"""Part of its row's largest element below which a pivot is not trusted: a row of a regular machine keeps more."""
+"""Fraction of its row's largest element below which a pivot is not trusted: rows of regular machines have larger
+ones."""
 ROUNDING = 1e-13
-"""A coefficient of T below this is rounding, as of the rows of planar loops that are zero."""
+"""A coefficient of T below this is rounding, as for the vanishing rows of planar loops."""
 
 Factor = namedtuple("Factor", "y d x block normal place seat mark columns position cut row pivot lower upper end "
                     "index values")
-"""y: L y = the right side; d: diagonal of L; x: a row as it is reduced; block: a register for each pivot; normal: four
+"""y: L y = the right side; d: diagonal of L; x: the row being reduced; block: a register for each pivot; normal: four
 vectors for `liedyn.mechanics.constraints.sparse_elimination`.
 
-By degree of freedom: place, the number of its pivot, or -1; seat, its number among the independent ones; mark, the
-last row that touched it; columns, those that a row touches. By pivot: position, the place of its row in the order. By
-number of a row in G: cut, what it belongs to. By place in the order: row, its number in G; pivot, its number, or -1;
-where its parts of L and U begin and end in `index` (pivots of L or T, degrees of freedom of U) and `values`.
+Indexed by degree of freedom: place, the number of its pivot, or -1; seat, its number among the independent ones; mark,
+the last row that used it; columns, the columns of a row. By pivot: position, the place of its row in the order. By row
+of G: cut, the cut it belongs to. By place in the order: row, its number in G; pivot, its number, or -1; and where its
+parts of L and U begin and end in `index` (pivots of L or T, degrees of freedom of U) and `values`.
 """
 
 
 @inline
 def factor_size(n, m, entries):
-    """Numbers in the workspace of a factorization of m rows on n degrees of freedom, with so many entries in L and U.
-    """
+    """Size of the workspace for m rows, n degrees of freedom, and this number of entries in L and U."""
     return (8 + WIDTH) * padded(n) + (4 + 6) * padded(m) + 2 * padded(entries)
 
 
 @inline
 def factor_in(work, at, n, m, entries):
-    """The `Factor` in work[at:]."""
+    """The `Factor` stored at work[at:]."""
     w, rows, room = padded(n), padded(m), padded(entries)
     block, normal = at + 3 * w, at + (3 + WIDTH) * w
     of_dofs = normal + 4 * rows
@@ -58,7 +58,7 @@ def factor_in(work, at, n, m, entries):
 
 @inline
 def touch(f, i, j, count, lowest):
-    """Column j belongs to row i: how many do, and the first pivot among them."""
+    """Add column j to row i; returns the number of its columns, and the first pivot among them."""
     f.mark[j] = i
     f.columns[count] = j
     return count + 1, min(lowest, f.place[j]) if f.place[j] >= 0 else lowest
@@ -66,10 +66,10 @@ def touch(f, i, j, count, lowest):
 
 @inline
 def reduce_row(f, i, constant, count, lowest, rank, dependent):
-    """Row i, in f.x on f.columns[:count], less its part of the rows before it, which is kept as its part of L.
+    """Reduce row i, in f.x on f.columns[:count], by the rows before it; the coefficients are stored as its part of L.
 
-    Returns (constant, count): what is left of its right side, and how many columns it touches now; L goes no further
-    than there is room.
+    Returns (constant, count): the reduced right side, and the new number of columns; L ends early if the memory is
+    full.
     """
     at, room = f.lower[i], f.values.size
     for k in range(lowest, rank):
@@ -91,9 +91,10 @@ def reduce_row(f, i, constant, count, lowest, rank, dependent):
 
 @inline
 def find_pivot(f, count, choosable, columns):
-    """Of the reduced row: its column, its size, and the size of the largest element, also of those not to be chosen.
+    """Pivot of the reduced row: its column, its size, and the size of the largest element, including columns not
+    allowed.
 
-    Sizes are weighed by those of the columns. Of elements that are as large but for rounding it is the first one.
+    Sizes are weighted by column. Among elements of equal size up to rounding it is the first one.
     """
     size = rest = 0.0
     for t in range(count):
@@ -113,7 +114,7 @@ def find_pivot(f, count, choosable, columns):
 
 @inline
 def take_row(f, i, j, k, constant, count, dependent):
-    """Row i becomes row k of U, with pivot column j."""
+    """Store row i as row k of U, with pivot column j."""
     pivot, at = f.x[j], f.upper[i]
     dependent[k], f.place[j], f.position[k], f.pivot[i] = j, k, i, k
     f.d[k], f.y[k] = pivot, constant / pivot
@@ -127,7 +128,7 @@ def take_row(f, i, j, k, constant, count, dependent):
 
 @inline
 def put_dependence(f, i, at):
-    """T_i in place of T_i L, kept from `at` on; returns where it ends."""
+    """Replace T_i L by T_i, stored from `at` on; returns its end."""
     last, begin = -1, at
     for u in range(f.lower[i], f.upper[i]):
         k = f.index[u]
@@ -148,7 +149,7 @@ def put_dependence(f, i, at):
 
 @inline
 def solve_upper(f, rank, x):
-    """U x = x for the dependent columns, the others zero; x by pivot."""
+    """Solve U x = x for the dependent columns, the others being zero; x is indexed by pivot."""
     for k in range(rank - 1, -1, -1):
         row = f.position[k]
         for u in range(f.upper[row], f.end[row]):
@@ -158,7 +159,7 @@ def solve_upper(f, rank, x):
 
 @inline
 def solve_lower(f, rank, x):
-    """L x = x."""
+    """Solve L x = x in place."""
     for k in range(rank):
         row = f.position[k]
         for u in range(f.lower[row], f.upper[row]):
@@ -168,7 +169,7 @@ def solve_lower(f, rank, x):
 
 @inline
 def solve_transposed(f, rank, x):
-    """(L U)^T x = x for the dependent columns."""
+    """Solve (L U)^T x = x for the dependent columns, in place."""
     for k in range(rank):
         row = f.position[k]
         for u in range(f.upper[row], f.end[row]):
@@ -183,7 +184,7 @@ def solve_transposed(f, rank, x):
 
 @inline
 def solve_block(f, rank, X):
-    """L U x = x for the dependent columns, a register at a time."""
+    """Solve L U x = x for the dependent columns, in place, one register at a time."""
     for k in range(rank):
         row, x = f.position[k], load(LANES, X, k)
         for u in range(f.lower[row], f.upper[row]):

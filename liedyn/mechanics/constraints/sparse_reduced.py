@@ -1,8 +1,8 @@
-"""Constrained accelerations and multipliers of long chains of loops, as `liedyn.mechanics.constraints.reduced` has
-them.
+"""Constrained accelerations and multipliers of long chains of loops; the sparse form of
+`liedyn.mechanics.constraints.reduced`.
 
-From the sparse factors of the constraints (`liedyn.mechanics.constraints.sparse_elimination`), and from entries of M
-only where one degree of freedom carries the other:
+It uses the sparse factors of the constraints (`liedyn.mechanics.constraints.sparse_elimination`), and only those
+entries of M where one degree of freedom carries the other:
 
     mu = (L U)^-T (tau - h - M a)        (1 + T T^T) lambda_rest = T mu        lambda_1 = mu - T^T lambda_rest
 """
@@ -22,7 +22,7 @@ from liedyn.model.packed_records import MODEL, parent_dof
 
 @inline
 def add_dependence(f, i, scale, mu, normal, to):
-    """normal[to + i] += scale T_i mu, mu by pivot."""
+    """normal[to + i] += scale T_i mu; mu is indexed by pivot."""
     for u in range(f.lower[i], f.upper[i]):
         normal[to + i] += scale * f.values[u] * mu[f.index[u]]
 
@@ -36,16 +36,16 @@ def add_transposed(f, i, scale, normal, at, mu):
 
 @inline
 def depends(f, i):
-    """Is place i of the order a row that depends on others with coefficients that are not zero?"""
+    """True if place i of the order is a dependent row with nonzero coefficients."""
     return f.pivot[i] < 0 and f.upper[i] > f.lower[i]
 
 
 @inline
 def share_multipliers(f, mu, scratch):
-    """mu of minimum norm together with those of rows that depend on others, which are left in f.normal, by place.
+    """The mu of minimum norm together with the multipliers of dependent rows, which are returned in f.normal, by place.
 
-    (1 + T T^T) lambda_rest = T mu by conjugate gradients (Hestenes and Stiefel 1952): exact but for rounding after as
-    many steps as there are different eigenvalues, few where all loops are alike.
+    Solves (1 + T T^T) lambda_rest = T mu by conjugate gradients (Hestenes and Stiefel 1952): exact up to rounding after
+    as many steps as there are different eigenvalues, few if all loops are alike.
     """
     m, count, power = f.row.size, 0, 0.0
     x, r, p, Ap = 0, f.normal.size // 4, 2 * (f.normal.size // 4), 3 * (f.normal.size // 4)
@@ -87,7 +87,7 @@ def share_multipliers(f, mu, scratch):
 
 @late(MODEL, VECTOR, VECTOR, VECTOR)
 def balancing_multipliers(model, e, left, lam):
-    """`minimum_norm_multipliers` by L and U."""
+    """`minimum_norm_multipliers` with L and U."""
     f, rank, dependent = factor_of(model, e), rank_of(model, e), dependent_dofs(model, e)[0]
     for k in range(rank):
         f.x[k] = left[dependent[k]]
@@ -99,7 +99,7 @@ def balancing_multipliers(model, e, left, lam):
 
 @inline
 def times_inertia(model, M, X, x, Y, y):
-    """Y[y:] = M X[x:], of flat arrays; M has entries where one degree of freedom carries the other."""
+    """Y[y:] = M X[x:], flat arrays; M has entries where one degree of freedom carries the other."""
     n, columns = integer(model.ints, NV), M.shape[1]
     for j in range(n):
         store(SCALAR, Y, y + j, 0.0)
@@ -149,7 +149,7 @@ def unbalanced_of_tree(model, M, h, tau, a, left):
 
 @late(MODEL, MATRIX, VECTOR, VECTOR)
 def constraint_force_of_cuts(model, G, lam, force):
-    """`constraint_force`, of cut joints: each acts on the degrees of freedom between its ends."""
+    """`constraint_force` of cut joints: each acts on the degrees of freedom between its ends."""
     for j in range(force.size):
         force[j] = 0.0
     for l in range(loop_count(model)):

@@ -1,8 +1,8 @@
-"""Rows that are not numbers: which constraint has no direction at a configuration, and why.
+"""Errors for constraint rows that are not finite: which constraint has no direction at a configuration, and why.
 
-The rate of a distance is n . v with n = p / |p|. Where both points coincide n is 0 / 0, and so are the rows on the axis
-of a cylinder and those of a disk that lies flat (`liedyn.mechanics.constraints.families.contact`). Kernels write NaN
-there; whoever hands rows to linear algebra, which may never return from a NaN, or to users asks here first.
+The rate of a distance is n . v with n = p / |p|. If both points coincide, n is 0 / 0; likewise for rows on the axis of
+a cylinder, and for a disk that lies flat (`liedyn.mechanics.constraints.families.contact`). Kernels write NaN there;
+callers check here before they pass rows to linear algebra, which may never return for NaN, or to users.
 """
 import numpy as np
 
@@ -12,7 +12,14 @@ from liedyn.model.kinds import CONSTRAINT_KINDS
 
 
 def require_rows(robot, lead, *arrays):
-    """Numbers of constraint rows, arrays (count, m, ...) for a batch of leading shape `lead`, are finite.
+    """Check that arrays (count, m, ...) of constraint rows, for a batch of leading shape `lead`, are finite.
+
+    Raises
+    ------
+    SingularConfigurationError
+        A constraint has no direction at some configuration.
+    InputError
+        Numbers overflow, or the result of a user's function is not finite.
 
     Raises
     ------
@@ -31,7 +38,7 @@ def require_rows(robot, lead, *arrays):
 
 
 def undefined_rows(robot, bad):
-    """The error for rows, a mask of shape (m,), that are not finite at a configuration."""
+    """The error for rows marked in `bad` (m,) that are not finite at a configuration."""
     every, said = robot.model.loops + robot.model.constraints, []
     for name in dict.fromkeys(owner for owner, is_bad in zip(robot.row_owners, bad) if is_bad):
         kind = CONSTRAINT_KINDS.get(every[robot.constraint_index(name)].kind)

@@ -1,7 +1,7 @@
-"""Families of constraints: what a kind in `liedyn.model.kinds` is made of in compiled code.
+"""Families of constraints: the compiled functions of the kinds in `liedyn.model.kinds`.
 
-A family is a module that the table in `liedyn.mechanics.constraints.constraint_rows` lists. For constraint l, which is
-active, it has
+A family is a module in the table of `liedyn.mechanics.constraints.constraint_rows`. It defines for an active constraint
+l
 
     residual(model, l, q, work, g)                               its rows of g
     jacobian(model, l, q, work, G)                               of G
@@ -11,11 +11,10 @@ active, it has
     force_derivative(model, l, q, work, lam, D)                  D += d(G^T lambda)/dq
     vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out)
         out[:, block b] = variations of psi along N (part 2), or of phi along N and X (part 3), in lanes
-    push(model, l, work, lam, bodies)                            its wrenches act on links, or
-    vary_wrench(model, l, work, lam, variations)                 their variations, or
+    push(model, l, work, lam, bodies)                            adds its wrenches to the links',
+    vary_wrench(model, l, work, lam, variations)                 and their variations, or
     vary_forces(model, l, q, lam, N, b, balance)                 balance[:, block b] -= d(G^T lambda) along N
 
-and leaves out what is zero: rows are zero before. Kinematics in `work` are those of `liedyn.mechanics.tree.kinematics`,
-of `variations` those of `liedyn.mechanics.tree.tangent_recursion`. Cut joints have the same functions as loops over all
-of them: they come in lanes, and some share work.
-"""
+and omits those whose result is zero, as rows are zero before. Kinematics in `work` are those of
+`liedyn.mechanics.tree.kinematics`, of `variations` those of `liedyn.mechanics.tree.tangent_recursion`. Cut joints have
+the same functions as loops over all of them: they come in lanes, and some share work. """

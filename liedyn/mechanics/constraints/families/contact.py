@@ -1,7 +1,8 @@
 """Points, directions and surfaces in contact: distance, plane, cylinder, circle, knife edge, rolling disk and spheres.
 
 With everything in the axes of frame A, p is the origin of frame B, d a direction fixed in B, w and v the relative
-angular velocity and the velocity pdot, e = e_z the normal or axis in A, and r the radius of what is on the child:
+angular velocity and the velocity pdot, e = e_z the normal or axis in A, and r the radius of the disk or sphere on the
+child:
 
     distance, on_sphere     |p| = L                         n . v                           n = p / |p|
     on_plane                e . p = 0                       e . v
@@ -45,8 +46,7 @@ _E = (0.0, 0.0, 1.0)
 
 
 def velocity_rows(on):
-    """The rows of a contact on jets of some order: `on` is the module of their algebra
-    (`liedyn.mechanics.constraints.jets`)."""
+    """The rows of a contact on jets; `on` is the module of the jets' algebra (`liedyn.mechanics.constraints.jets`)."""
     add, sub, scale, multiple, dot, cross = (
         on.jet_add, on.jet_sub, on.jet_scale, on.jet_multiple, on.jet_dot, on.jet_cross)
     component, unit, across, constant, zero = on.jet_component, on.jet_unit, on.jet_across, on.constant, on.jet_zero
@@ -83,12 +83,12 @@ def velocity_rows(on):
 
 
 velocity_jets = velocity_rows(jets)
-"""The rows as four jets, unused ones zero; derivatives in floats or in lanes, as those of v are."""
+"""The rows as four jets, unused ones zero; derivatives are floats or lanes, as those of v."""
 
 
 @inline
 def gaps(kind, L, r, p, d):
-    """The residuals, two at most."""
+    """The residuals, at most two."""
     if kind == DISTANCE:
         return math.sqrt(dot(p, p)) - L, 0.0
     if kind == ON_PLANE:
@@ -106,7 +106,7 @@ def gaps(kind, L, r, p, d):
 
 @inline
 def contact(model, work, l):
-    """L, r, p, d and the frame C with the axes of A at the origin of B."""
+    """L, r, p, d, and the frame C with the axes of A and the origin of B."""
     A, B = loop_frames(SCALAR, model, work, l)
     L, r = model.floats[loop_at(model, l, LOOP_LENGTH)], model.floats[loop_at(model, l, LOOP_RADIUS)]
     away = (B[1][0] - A[1][0], B[1][1] - A[1][1], B[1][2] - A[1][2])
@@ -116,7 +116,7 @@ def contact(model, work, l):
 
 @inline
 def residual(model, l, q, work, g):
-    """Fills the residuals of active contacts; needs `world_positions`."""
+    """Residuals of an active contact; needs `world_positions`."""
     if loop_kind(model, l) != KNIFE_EDGE:
         L, r, p, d, _ = contact(model, work, l)
         first = present_rows(model, l)[0]
@@ -128,7 +128,7 @@ def residual(model, l, q, work, g):
 
 @inline
 def jacobian(model, l, q, work, G):
-    """Fills the rows of active contacts in G (m, nv); needs `world_positions`."""
+    """Rows of an active contact in G (m, nv); needs `world_positions`."""
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
     ja, jb = path_ends(model, l)
@@ -151,7 +151,7 @@ def moving(p, d, x, x_dot):
 
 @inline
 def velocity(model, l, q, v, work, psi):
-    """Fills psi (m) of active contacts; needs `world_velocities`."""
+    """psi (m) of an active contact; needs `world_velocities`."""
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
     w, v = relative_twist(SCALAR, model, work, l, C)
@@ -162,7 +162,7 @@ def velocity(model, l, q, v, work, psi):
 
 @inline
 def bias(model, l, q, v, work, phi):
-    """Fills phi (m) of active contacts at the accelerations in `work`."""
+    """phi (m) of an active contact at the accelerations in `work`."""
     kind = loop_kind(model, l)
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
@@ -193,7 +193,7 @@ def pushed(p, d, x, x_dot, y, y_dot_v):
 
 @inline
 def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
-    """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv) of active contacts; needs positions to accelerations in `work`."""
+    """dpsi/dq, dphi/dq, dphi/dv (m, nv) of an active contact; needs positions to accelerations in `work`."""
     kind = loop_kind(model, l)
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
@@ -242,9 +242,9 @@ def contact_wrench(kind, L, r, p, d, count, lam, first):
 
 @inline
 def force_derivative(model, l, q, work, lam, D):
-    """D += d(G^T lambda)/dq (nv, nv) of active contacts.
+    """D += d(G^T lambda)/dq (nv, nv) of an active contact.
 
-    The wrench turns with C, and changes in C as p and d do: along j, G_i lambda is a row's jet for the twist of i.
+    The wrench rotates with C, and changes in C with p and d: along j, G_i lambda is a row's jet for the twist of i.
     """
     kind = loop_kind(model, l)
     L, r, p, d, C = contact(model, work, l)
@@ -271,7 +271,7 @@ def force_derivative(model, l, q, work, lam, D):
 
 @inline
 def varied_jets(model, work, variations, l, with_rates):
-    """The rows of contact l as jets in time and along all directions: parts 2 and 3 are lanes."""
+    """The rows of contact l as jets in time and along many directions; parts 2 and 3 are lanes."""
     kind = loop_kind(model, l)
     L, r, p, d, C = contact(model, work, l)
     v, a = side_states(SCALAR, model, work, l)
@@ -285,7 +285,7 @@ def varied_jets(model, work, variations, l, with_rates):
 
 @inline
 def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
-    """out[:, block b] of active contacts: variations of their velocities (part 2) or accelerations (part 3)."""
+    """out[:, block b] of an active contact: variations of its velocities (part 2) or accelerations (part 3)."""
     width = out.shape[1] // WIDTH
     first, count = present_rows(model, l)
     rows = varied_jets(model, work, variations, l, part == 3)
@@ -295,7 +295,7 @@ def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
 
 @inline
 def push(model, l, work, lam, bodies):
-    """The contacts' wrenches act on the links."""
+    """Add the contact's wrenches to those of the links."""
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
     F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
@@ -304,7 +304,7 @@ def push(model, l, work, lam, bodies):
 
 @inline
 def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
-    """The change of `contact_wrench`, in C, as p and d move with the relative displacement y, in lanes."""
+    """The change of `contact_wrench` in C when p and d move by the relative displacement y, in lanes."""
     zero = scale(0.0, y[1])
     pj, dj = (p, ZERO3, y[1], zero), (d, ZERO3, cross(y[0], d), zero)
     still, e = (ZERO3, ZERO3, zero, zero), ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -320,7 +320,7 @@ def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
 
 @inline
 def vary_wrench(model, l, work, lam, variations):
-    """Variations of the contacts' wrenches at constant lambda: they turn with C, and change in C as p and d do."""
+    """Variations of the contact's wrenches at constant lambda: they rotate with C, and change in C with p and d."""
     kind = loop_kind(model, l)
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)

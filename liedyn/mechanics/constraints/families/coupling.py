@@ -1,6 +1,6 @@
-"""Gears, racks and other linear couplings of coordinates: sum of c_j q_j = offset + x(t), the simplest of all rows.
+"""Gears, racks and other linear couplings of coordinates: sum of c_j q_j = offset + x(t).
 
-With one coordinate and a target x(t) it drives that coordinate. All derivatives are zero.
+With one coordinate and a target x(t), that coordinate is driven. All derivatives are zero.
 """
 from liedyn.machine.compiled.jit import inline
 from liedyn.model.constraint_records import loop_at, loop_integer, loop_rows

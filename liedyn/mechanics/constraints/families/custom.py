@@ -1,7 +1,7 @@
-"""Rows that a user's own functions define: G(q, t) v + drift(q, t) = 0, with or without a residual behind them.
+"""Rows defined by a user's own functions: G(q, t) v + drift(q, t) = 0, with or without a residual.
 
-The functions sit in the model as addresses (`liedyn.machine.compiled.user_functions`); what they return is written
-straight into the rows.
+The functions are in the model as addresses (`liedyn.machine.compiled.user_functions`); their results are written
+directly to the rows.
 """
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.compiled.user_functions import call
@@ -46,7 +46,8 @@ def bias(model, l, q, v, work, phi):
 
 @inline
 def fill_derivatives(model, l, q, v, a):
-    """Where dpsi/dq, dphi/dq and dphi/dv, (rows, nv) each, begin in floats, one behind the other."""
+    """Compute dpsi/dq, dphi/dq and dphi/dv, (rows, nv) each; returns the index in floats where they begin, in this
+    order."""
     scratch = loop_integer(model, l, LOOP_COEFFICIENTS)
     call(loop_integer(model, l, LOOP_DERIVATIVES), model.floats[TIME], q, v, a, a, model.floats, scratch)
     return scratch
@@ -65,9 +66,10 @@ def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
 
 @inline
 def fill_force_derivative(model, l, q, lam):
-    """Where d(G^T lambda)/dq (nv, nv) begins in floats; the function gets the multipliers of its own rows."""
+    """Compute d(G^T lambda)/dq (nv, nv); returns the index in floats where it begins. The function gets the multipliers
+    of its own rows."""
     scratch, (first, count), floats = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l), model.floats
-    own = scratch + dof_total(model) * dof_total(model)  # behind the matrix: a view of their own for the function
+    own = scratch + dof_total(model) * dof_total(model)  # after the matrix: a copy for the function
     for r in range(count):
         floats[own + r] = lam[first + r]
     call(loop_integer(model, l, LOOP_FORCE), floats[TIME], q, q, q, floats[own:], floats, scratch)

@@ -1,8 +1,7 @@
 """Constraint Jacobian of the cut joints, its bias, and all derivatives that a linearization needs.
 
-The rows of a cut joint are constant components of the relative motion in its cut frame C: forbidden directions, or the
-readers of virtual velocities. With x the components in C of the relative twist (see
-`liedyn.mechanics.constraints.relative`),
+The rows of a cut joint are constant components of the relative motion in its cut frame C: forbidden directions, or
+virtual velocities. With x the components in C of the relative twist (see `liedyn.mechanics.constraints.relative`),
 
     psi = x_k        phi = xdot_k        G_j = x_k of S_j
 
@@ -30,7 +29,7 @@ from liedyn.model.packed_records import dof_link, get6, get_pose, put6, put_pose
 
 @inline
 def component(x, k):
-    """Component k of a six-vector."""
+    """Component k of a six-vector; k need not be known at compile time."""
     w, v = x
     if k < 3:
         return w[0] if k == 0 else (w[1] if k == 1 else w[2])
@@ -50,14 +49,14 @@ def read(kind, pitch, virtual, r, x):
 
 @inline
 def rows_in(lane, model, work, l, virtual):
-    """Kind, frame, first row and row count of the forbidden directions or of the virtual velocities of a loop."""
+    """Kind, frame, first row and number of rows of a loop, for the forbidden directions or the virtual velocities."""
     A, B = loop_frames(lane, model, work, l)
     return rows_between(model, l, virtual, A, B)
 
 
 @inline
 def rows_between(model, l, virtual, A, B):
-    """`rows_in` for the world poses of frames A and B."""
+    """`rows_in` for given world poses of frames A and B."""
     kind = loop_kind(model, l)
     rows_frame, virtual_frame = cut_frames(kind, A, B)
     if virtual:
@@ -69,13 +68,14 @@ def rows_between(model, l, virtual, A, B):
 
 @inline
 def counts(model, l, virtual):
-    """Are there rows to fill? Virtual velocities can be read at a cut that is switched off."""
+    """True if there are rows to fill; virtual velocities exist also for a cut that is switched off."""
     return is_cut(model, l) and (virtual or is_active(model, l))
 
 
 @inline
 def put_columns(lane, model, work, l, kind, pitch, virtual, C, first, count, G):
-    """Rows of cut l in G, or of its readers: its columns are those of the joints between it and where its ends meet."""
+    """Rows of cut l in G, or in E for virtual velocities: nonzero in the joints between its ends and their common
+    ancestor."""
     ja, jb = path_ends(model, l)
     while ja != jb:
         j, on_b = max(ja, jb), jb > ja
@@ -87,7 +87,7 @@ def put_columns(lane, model, work, l, kind, pitch, virtual, C, first, count, G):
 
 @kernel_in_place
 def cut_jacobian_kernel(lane, model, work, virtual, G):
-    """Fills the cut joints' rows of G (m, nv), or of the readers of virtual velocities (nz, nv); others stay."""
+    """The cut joints' rows of G (m, nv), or of E (nz, nv) for virtual velocities; other rows are not changed."""
     for l in range(loop_count(model)):
         if not counts(model, l, virtual):
             continue
@@ -97,7 +97,8 @@ def cut_jacobian_kernel(lane, model, work, virtual, G):
 
 @kernel_in_place
 def cut_residual_kernel(model, work, g_q):
-    """Fills the cut joints' rows of dg/dq (m, nv), which are those of G where loops are closed; others stay."""
+    """The cut joints' rows of dg/dq (m, nv), which equal those of G where loops are closed; other rows are not
+    changed."""
     for l in range(loop_count(model)):
         if not counts(model, l, False):
             continue
@@ -135,7 +136,7 @@ def cut_bias_kernel(model, work, virtual, phi):
 
 @inline
 def put_terms(lane, model, work, l, A, B, G, phi):
-    """Rows of G and phi of cut l between the frames A and B."""
+    """Rows of G and phi of cut l, for given world poses of frames A and B."""
     kind, C, first, count = rows_between(model, l, False, A, B)
     pitch = loop_pitch(model, l)
     rate = relative_rate(lane, model, work, l, kind, False, C)
@@ -146,7 +147,7 @@ def put_terms(lane, model, work, l, A, B, G, phi):
 
 @kernel_in_place
 def cut_terms_kernel(lane, model, work, G, phi):
-    """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, each frame once."""
+    """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, computing each frame once."""
     for l in range(loop_count(model)):
         if counts(model, l, False):
             A, B = loop_frames(lane, model, work, l)
@@ -155,7 +156,7 @@ def cut_terms_kernel(lane, model, work, G, phi):
 
 @kernel_in_place
 def cut_state_kernel(lane, model, work, residual, psi, G, phi):
-    """`closure_kernel`, `cut_velocity_kernel` and `cut_terms_kernel`, each frame once."""
+    """`closure_kernel`, `cut_velocity_kernel` and `cut_terms_kernel`, computing each frame once."""
     for l in range(loop_count(model)):
         if counts(model, l, False):
             A, B = loop_frames(lane, model, work, l)
@@ -190,7 +191,8 @@ def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
 
 @inline
 def cut_wrench(lane, kind, pitch, virtual, first, count, lam):
-    """W lambda in C: what side a receives from the cut, and b gives; or forces lambda along virtual velocities."""
+    """W lambda in C: the wrench on side a, and minus that on b; or with `virtual`, forces lambda along virtual
+    velocities."""
     zero = splat(lane, 0.0)
     w, v = (zero, zero, zero), (zero, zero, zero)
     for r in range(count):
@@ -214,7 +216,7 @@ def carry_wrench(model, work, l, kind, virtual, C, F, D):
         ia, ib = path_ends(model, l)
         while ia != ib:
             i, i_on_b = max(ia, ib), ib > ia
-            # a joint beyond j on the same side (or j's own) turns with S_j itself
+            # a joint after j on the same side, and j itself, turns with S_j
             moves_along = i_on_b == j_on_b and dof_link(model, i) >= dof_link(model, j)
             Si = get6(SCALAR, work, of_dof(model, i, S))
             pulled = dot6(carried if moves_along else turned, Si)
@@ -225,8 +227,7 @@ def carry_wrench(model, work, l, kind, virtual, C, F, D):
 
 @kernel_in_place
 def cut_force_derivative_kernel(model, work, virtual, lam, D):
-    """D += d(G^T lambda)/dq (nv, nv) of the cut joints, or of the readers of virtual velocities: their wrenches turn
-    with the cut frames."""
+    """D += d(J^T lambda)/dq (nv, nv), J the cut joints' rows of G or E: their wrenches turn with the cut frames."""
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
@@ -236,13 +237,13 @@ def cut_force_derivative_kernel(model, work, virtual, lam, D):
 
 # ---- in many directions at once (`liedyn.mechanics.tree.tangent_recursion`)
 
-# kept of each record for all blocks of directions: frame C, twists and accelerations of the sides, wrench
+# stored for each cut, for all blocks of directions: frame C, twists and accelerations of the sides, wrench
 CUT, TWISTS, RATES, PULL = 42, 12, 24, 36
 
 
 @kernel_in_place
 def put_cuts(lane, model, work, lam, bodies, cuts):
-    """Fills `cuts` (CUT numbers for each record) for active cut joints; their wrenches act on the links."""
+    """Fill `cuts` (CUT numbers for each record) for active cut joints, and add their wrenches to those of the links."""
     for l in range(loop_count(model)):
         if counts(model, l, False):
             kind, C, first, count = rows_in(lane, model, work, l, False)
@@ -259,11 +260,12 @@ def put_cuts(lane, model, work, lam, bodies, cuts):
 
 @inline
 def cut_state(lane, model, work, cuts, l, virtual):
-    """Frame of the rows, twists and accelerations of the sides: as kept, or in the frame of virtual velocities."""
+    """Frame of the rows, twists and accelerations of the sides: as stored, or computed in the frame of virtual
+    velocities."""
     C = get_pose(lane, cuts, CUT * l)
     v = get6(lane, cuts, CUT * l + TWISTS), get6(lane, cuts, CUT * l + TWISTS + 6)
     a = get6(lane, cuts, CUT * l + RATES), get6(lane, cuts, CUT * l + RATES + 6)
-    if virtual:  # can be read at a cut that is off, too
+    if virtual:  # virtual velocities exist also for an inactive cut
         C = rows_in(lane, model, work, l, True)[1]
         v, a = side_states(lane, model, work, l)
     return C, v, a
@@ -271,7 +273,7 @@ def cut_state(lane, model, work, cuts, l, virtual):
 
 @inline
 def vary_rows(model, l, virtual, b, x, out):
-    """Rows of cut l for x, lanes, in block b of `out`."""
+    """Rows of cut l applied to x, lanes, in block b of `out`."""
     width, pitch = out.shape[1] // WIDTH, loop_pitch(model, l)
     first, count = loop_virtuals(model, l) if virtual else loop_rows(model, l)
     for r in range(count):
@@ -280,18 +282,19 @@ def vary_rows(model, l, virtual, b, x, out):
 
 @kernel_in_place
 def vary_cut_velocities(lane, model, work, cuts, variations, virtual, b, psi):
-    """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
+    """psi[:, block b]: rows of `cut_velocity_kernel` applied to the variations of the relative twists."""
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             C, v, a = cut_state(lane, model, work, cuts, l, virtual)
             eta, dv, _ = side_variations(lane, model, work, variations, l)
-            x, _ = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, dv)  # of the twist: dv for da
+            # only the first result is used, so dv stands for da
+            x, _ = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, dv)
             vary_rows(model, l, virtual, b, x, psi)
 
 
 @kernel_in_place
 def vary_cut_accelerations(lane, model, work, cuts, variations, virtual, b, phi):
-    """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
+    """phi[:, block b]: rows of `cut_bias_kernel` applied to the variations of the relative twists' rates."""
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             C, v, a = cut_state(lane, model, work, cuts, l, virtual)
@@ -304,7 +307,7 @@ def vary_cut_accelerations(lane, model, work, cuts, variations, virtual, b, phi)
 def vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance):
     """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it.
 
-    Those of shared columns that act on a link that carries the whole loop are handed over (`vary_forces`).
+    For shared columns, the share that acts on a link carrying the whole loop is handed over (`vary_forces`).
     """
     for l in range(loop_count(model)):
         if counts(model, l, False):
