@@ -9,7 +9,7 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-gc.set_threshold(50_000, 20, 50)
+gc.set_threshold(20_000, 10, 10)
 """What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
 
 
