@@ -1,10 +1,11 @@
-"""The choice of coordinates in a local state space: from the elimination's independent velocities to those of w = R v.
+"""The coordinates of a local state space: from the elimination's independent velocities to the chosen w = R v.
 
-PICKED: where every row of R picks a coordinate of the tree, the elimination is told to leave just these independent:
-S, in another order, is what it finds. LEFT coordinates are those that it leaves when it is told nothing.
-SPANNED: an orthonormal basis R of the tangent space, in which each row belongs to one cluster; S = R^T.
-GIVEN: rows that read virtual velocities, or anything else, need [G_1; R]^-1 for S.
-In both the elimination chooses for itself, and R S comes in at the end (symbols: `liedyn.linear.local`).
+PICKED: every row of R picks one coordinate of the tree. The elimination keeps these independent; its result is S with
+columns permuted. LEFT stands for the coordinates that the elimination chooses by pivoting.
+SPANNED: R is an orthonormal basis of the tangent space, each row within one cluster of coordinates; S = R^T.
+GIVEN: rows of R that read virtual velocities, or any other rows, need S from the inverse [G_1; R]^-1.
+In the last two cases the elimination chooses by pivoting, and R S is applied at the end (symbols:
+`liedyn.linear.local`).
 """
 from numba import types
 
@@ -29,7 +30,7 @@ _FOUND = types.Tuple((types.int64, types.int64, types.float64))
 
 @inline
 def reads_cuts(virtual):
-    """Is one of the velocities that of a cut joint?"""
+    """True if one of the velocities is that of a cut joint."""
     reads = False
     for k in range(virtual.size):
         reads = reads or virtual[k] >= 0
@@ -38,7 +39,8 @@ def reads_cuts(virtual):
 
 @inline
 def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
-    """Are independent coordinates and velocities the same, and all rows that count those of positions?"""
+    """True if y and w are the same coordinates, and all velocity constraints are derivatives of position
+    constraints."""
     if virtual_y.size != virtual_w.size:
         return False
     for i in range(mask.size):
@@ -67,7 +69,7 @@ def row_that_picks(R, j):
 
 @inline
 def put_picked(R, picked):
-    """The coordinates that the rows of R pick."""
+    """Writes the coordinates that the rows of R pick."""
     for u in range(R.shape[0]):
         j = 0
         while at(R, u, j) == 0.0:
@@ -77,7 +79,7 @@ def put_picked(R, picked):
 
 @inline
 def picked_motions(lane, model, e, R, p_y, X):
-    """S in X, for independent velocities that R picks: the elimination's own, in another order."""
+    """X = S for independent velocities that R picks: the elimination's S with columns permuted."""
     p = R.shape[0]
     slopes, _ = dependence(lane, model, e, p)
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
@@ -92,7 +94,7 @@ def picked_motions(lane, model, e, R, p_y, X):
 
 @inline
 def picked_rates(lane, model, e, R, v, p_y, space):
-    """w = R v, and its rates R a in f0, for independent velocities that R picks."""
+    """w = R v, and its rates R a (in f0), for independent velocities that R picks."""
     independent = independent_dofs(model, e)[0]
     for s in range(R.shape[0]):
         j = integer(independent, s)
@@ -103,7 +105,7 @@ def picked_rates(lane, model, e, R, v, p_y, space):
 
 @late(MODEL, MATRIX, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, types.int64, MATRIX, returns=_FOUND)
 def given_motions(model, G, E, R, virtual, tolerance, work, p_y, X):
-    """S in X, for any independent velocities; returns (status, rank, condition)."""
+    """X = S for any independent velocities; returns (status, rank, condition)."""
     n, m, p = model.ints[NV], model.ints[N_ROWS], virtual.size
     table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
     free, Z_inverse = take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n))
@@ -118,7 +120,7 @@ def given_motions(model, G, E, R, virtual, tolerance, work, p_y, X):
 
 @inline
 def spanned_motions(lane, R, p_y, X):
-    """S = R^T in X."""
+    """X = S = R^T for an orthonormal basis."""
     for s in range(R.shape[0]):
         for j in range(columns_of(lane, R)):
             put_element(lane, X, j, p_y + s, element(lane, R, s, j))
@@ -126,7 +128,7 @@ def spanned_motions(lane, R, p_y, X):
 
 @inline
 def spanned_rates(lane, model, e, R, v, p_y, space):
-    """w = R v, and its rates R a in f0, for rows that span the tangent space."""
+    """w = R v, and its rates R a (in f0), for rows that are an orthonormal basis of the tangent space."""
     for c in range(cluster_count(model)):
         n, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
@@ -141,7 +143,7 @@ def spanned_rates(lane, model, e, R, v, p_y, space):
 
 @inline
 def given_rates(coordinates, known, v, space):
-    """w and its rates in f0, for any independent velocities."""
+    """w and its rates (in f0) for any independent velocities."""
     R, virtual, p_y = coordinates.R_w, coordinates.virtual_w, coordinates.virtual_y.size
     for s in range(virtual.size):
         k = virtual[s]
@@ -151,7 +153,7 @@ def given_rates(coordinates, known, v, space):
 
 @inline
 def along(R, virtual, E, s, x):
-    """Row s of R x, for a vector x; E reads the virtual velocities."""
+    """Row s of R times a vector x; the rows of E read the virtual velocities."""
     total = 0.0
     for i in range(R.shape[1]):
         total += (at(E, virtual[s], i) if virtual[s] >= 0 else at(R, s, i)) * load(SCALAR, x, i)
@@ -160,7 +162,7 @@ def along(R, virtual, E, s, x):
 
 @inline
 def copy_columns(lane, X, first, count, N):
-    """N = columns of X from `first` on, both padded, and zeros."""
+    """N = `count` columns of X from column `first` on, filled up with zeros; both matrices are padded."""
     clear(N)
     for i in range(N.shape[0]):
         copy_row(lane, X, columns_of(lane, X) * i + first, count, N, columns_of(lane, N) * i)
@@ -185,7 +187,7 @@ def position_null_space(model, G, mask, E, R_y, virtual_y, tolerance, work, N):
 
 @inline
 def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
-    """out[:, block b] -= S (R out + rates of the virtual velocities that are read), times a row."""
+    """out[:, block b] -= scale * S (R out + rates of the virtual velocities that R reads)."""
     n, to, width = R.shape[1], out.shape[1] // WIDTH, virtual_rates.shape[1] // WIDTH
     for s in range(virtual.size):
         total = splat(LANES, 0.0)
@@ -201,7 +203,7 @@ def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
 
 @inline
 def hold_span(lane, model, e, R, scale, b, out):
-    """out[:, block b] -= R^T R out, times a row: `hold_choice` for rows that span the tangent space."""
+    """out[:, block b] -= scale * R^T R out: `hold_choice` for an orthonormal basis of the tangent space."""
     to = out.shape[1] // WIDTH
     for c in range(cluster_count(model)):
         n, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
@@ -218,7 +220,7 @@ def hold_span(lane, model, e, R, scale, b, out):
 
 @inline
 def into_span(lane, model, e, R, own, out):
-    """out = R K own, for rows that span the tangent space."""
+    """out = R K own, for an orthonormal basis of the tangent space."""
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     slopes, _ = dependence(lane, model, e, R.shape[0])
     clear(out)
@@ -235,7 +237,7 @@ def into_span(lane, model, e, R, own, out):
 
 @inline
 def into_picked(model, e, R, own, out):
-    """out = R K own, for rows R that pick coordinates: the elimination's own rows, in another order."""
+    """out = R K own, for rows R that pick coordinates: the elimination's own rows, permuted."""
     independent = independent_dofs(model, e)[0]
     clear(out)
     for u in range(R.shape[0]):
@@ -246,7 +248,7 @@ def into_picked(model, e, R, own, out):
 
 @late(MODEL, VECTOR, MATRIX, INTEGERS, *[MATRIX] * 3)
 def into_choice(model, e, R, virtual, E, own, out):
-    """out = R K own: rows for the elimination's independent velocities become rows for those of R."""
+    """out = R K own: from rows for the elimination's independent velocities to rows for those that R reads."""
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     p, rank = virtual.size, R.shape[1] - virtual.size
     slopes, _ = dependence(SCALAR, model, e, p)

@@ -1,4 +1,4 @@
-"""Linear models with feedback: what a feedback tau = S f(t, q, v) with a known derivative adds to an open loop.
+"""Linear models with feedback: the terms that tau = S f(t, q, v), with known derivatives of f, adds to an open loop.
 
 A variation of the state (y, w) displaces q by N dy and changes v by X (dy, dw), with X = [Delta S] as in
 `liedyn.linear.local`, and so changes f by F (dy, dw) = df/dq N dy + df/dv X (dy, dw). With B_f and D_f the
@@ -6,7 +6,7 @@ columns of these inputs,
 
     A_closed = A + B_f F        C_closed = C + D_f F
 
-and B and D remain those of forces that are added to the feedback.
+where B and D remain the responses to forces that are added to the feedback.
 """
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from liedyn.model.calls.boundary import as_floats, states
 
 @dataclass(frozen=True)
 class Loop:
-    """A feedback at some states.
+    """A feedback, evaluated at rows of states.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Loop:
     u : ndarray, shape (count, k)
         The values of f.
     driven : ndarray, shape (count, nv, nu), or None
-        What unit inputs of the robot do besides a constant matrix (`liedyn.actuator_matrix`).
+        Generalised forces of unit inputs beyond the robot's constant actuator matrix (`liedyn.actuator_matrix`).
     """
 
     name: str
@@ -49,7 +49,7 @@ class Loop:
     driven: np.ndarray = None
 
     def at(self, t, q, v):
-        """The same at other states, one in each row of q and v."""
+        """The same feedback evaluated at other states, the rows of q and v."""
         size, pairs = self.S.shape[1], list(zip(q, v))
         f = np.array([value(self.name, self.f, t, *each, size) for each in pairs]).reshape(-1, size)
         by = [derivatives(self.name, self.df, t, *each, size) for each in pairs]
@@ -57,17 +57,18 @@ class Loop:
         return Loop(self.name, self.f, self.df, self.S, f @ self.S.T, by_q, by_v, f)
 
     def of_state(self, N, X):
-        """F, for the states of `at`: the change of f by (y, w)."""
+        """F at the states of `at`: the derivative of f by (y, w)."""
         F = self.by_v @ X
         F[..., :N.shape[-1]] += self.by_q @ N
         return F
 
     def velocities(self, first):
-        """Outputs of `linearize_states` for all velocities, whose rows of C, from `first` on, are X."""
+        """Outputs of `linearize_states` for all velocities; their rows of C, from row `first` on, are X."""
         return np.array([(TREE, VELOCITY, j, first + j) for j in range(len(self.S))], dtype=np.int64)
 
     def closed(self, found, rows, nu):
-        """Results of `linearize_states` with the loop closed; C has `rows` rows before `velocities`, B nu columns."""
+        """Results of `linearize_states` with the loop closed; C has `rows` rows before those of `velocities`, B nu
+        columns."""
         F = self.of_state(found.K, found.C[:, rows:])
         B_f, D_f = found.B[:, :, nu:], found.D[:, :rows, nu:]
         B, D = found.B[:, :, :nu].copy(), found.D[:, :rows, :nu].copy()
@@ -78,7 +79,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class ElementLoop(Loop):
-    """The forces of a robot's force elements as a feedback, besides what is given.
+    """The forces of a robot's force elements as a feedback, added to the forces and feedback that the user gives.
 
     Attributes
     ----------
@@ -86,9 +87,9 @@ class ElementLoop(Loop):
     inner : Loop or None
         The user's own feedback.
     of_tree : ndarray, shape (count, nv)
-        Generalised forces that are given, but for those of `driven`.
+        Generalised forces that the user gives, without those of `driven`.
     given : ndarray, shape (count, nv)
-        All that are given at these states: without those of springs and the like.
+        All generalised forces that the user gives, without those of passive force elements.
     """
 
     robot: object = None
@@ -97,7 +98,7 @@ class ElementLoop(Loop):
     given: np.ndarray = None
 
     def at(self, t, q, v):
-        """The same at other states."""
+        """The same feedback evaluated at other states."""
         inner, of_tree, u, driven = self.inner, self.of_tree, self.u, None
         if inner is not None:
             inner = inner.at(t, q, v)
@@ -115,12 +116,12 @@ class ElementLoop(Loop):
 
 
 def operating_points(robot, q, v, tau, u):
-    """Leading shape, rows of q, v and tau, and the `Loop` if tau or u is a feedback, or there are force elements.
+    """Leading shape, rows of q, v and tau, and a `Loop` if tau or u is a feedback or the robot has force elements.
 
     Raises
     ------
     InputError
-        Both tau and u, or neither; a function without its derivative; or what `states` and `Loop.at` raise.
+        Both tau and u are given, or neither; a function has no derivative; or what `states` and `Loop.at` raise.
     """
     if (tau is None) == (u is None):
         raise InputError("give tau, the forces of all coordinates, or u, those of the actuators")
@@ -143,7 +144,7 @@ def operating_points(robot, q, v, tau, u):
 
 
 def _with_elements(robot, q, v, tau, loop, u=None):
-    """Generalised forces at rows of states, and the loop that they come from, None where there is none."""
+    """Generalised forces at rows of states, and the loop that they come from, None if there is none."""
     if robot.elements is not None:
         loop = ElementLoop("force elements", None, None, np.eye(robot.nv), robot=robot, inner=loop, of_tree=tau, u=u)
     if loop is not None:

@@ -1,9 +1,9 @@
-"""Which directions of a local state space share columns (`liedyn.mechanics.tree.column_coloring`), and which need none.
+"""Which directions of a local state space share columns (`liedyn.mechanics.tree.column_coloring`) or need none.
 
-A floating base that no constraint ties to the ground, with neither springs nor dampers, can be turned, shifted and set
-in motion at constant velocity without a change of the forces within the robot. What a variation of its position or of
-its linear velocity does to the accelerations is therefore known: seen from the base, gravity g turns, and so does the
-velocity v, by the angular velocity omega of the base:
+A floating base that no constraint, spring or damper ties to the ground can be rotated, translated and set in motion at
+constant velocity without a change of the forces within the robot. The accelerations therefore vary in closed form with
+its position and its linear velocity: seen from the base, gravity g turns by the rotation `turn`, and the velocity
+varies by dv while the base has the angular velocity omega:
 
     d(a - g) = g x turn         da = -omega x dv
 """
@@ -30,19 +30,19 @@ from liedyn.model.packed_records import (
 
 @inline
 def shares_size(model, p):
-    """Numbers in `shares` for p coordinates and as many velocities."""
+    """Size of `shares` for p coordinates and as many velocities."""
     return RECORDS + link_count(model) * (DIRECTIONS + 2 * p)
 
 
 @inline
 def may_share(model):
-    """Is it worth while to look for directions that share columns? Robots on a floating base have legs."""
+    """True if a search for directions that share columns may pay: the first joint is free, as for legged robots."""
     return link_count(model) > 0 and kind(model, 0) == FREE and all_cut(model)
 
 
 @inline
 def share_nothing(model, shares):
-    """All links are one group: no column is shared."""
+    """No column is shared: all links form one group."""
     shares[0] = 1
     for i in range(link_count(model)):
         shares[record_of(shares, i) + LEADER] = 0
@@ -50,10 +50,10 @@ def share_nothing(model, shares):
 
 @inline
 def floats_freely(model, i):
-    """Is link i a floating base that no constraint, spring or damper ties to the ground?"""
+    """True if link i is a floating base that no constraint, spring or damper ties to the ground."""
     if parent(model, i) >= 0 or kind(model, i) != FREE:
         return False
-    free, last = False, cluster_count(model) - 1  # the last cluster is what no constraint moves
+    free, last = False, cluster_count(model) - 1  # the last cluster has the coordinates that no constraint moves
     dofs = cluster_lists(model, last)[1]
     for k in range(dofs, dofs + cluster_size(model, last)[1]):
         free = free or integer(model.ints, k) == first_dof(model, i)
@@ -65,7 +65,8 @@ def floats_freely(model, i):
 
 @inline
 def put_groups(model, shares):
-    """Leaders, floating bases, and no columns yet. COUNT is how many groups a group carries until it is cleared."""
+    """Leaders of groups, floating bases, and no columns yet. COUNT is the number of child groups until it is
+    cleared."""
     for i in range(link_count(model)):
         record = record_of(shares, i)
         shares[record + LEADER], shares[record + FLOATS] = i, floats_freely(model, i)
@@ -81,11 +82,11 @@ def put_groups(model, shares):
 
 @inline
 def join_groups(model, shares):
-    """A group that is the only one which another carries becomes part of it."""
+    """A group that is the only child of another becomes part of it."""
     for i in range(link_count(model)):
         if leader(shares, i) == i and parent(model, i) >= 0:
             shares[record_of(shares, leader(shares, parent(model, i))) + COUNT] += 1
-    for i in range(link_count(model)):  # FIRST says meanwhile whether the group is alone
+    for i in range(link_count(model)):  # until the end of this loop FIRST says whether the group is an only child
         if leader(shares, i) == i:
             shares[record_of(shares, i) + FIRST] = parent(model, i) >= 0 and integer(
                 shares, record_of(shares, leader(shares, parent(model, i))) + COUNT) == 1
@@ -100,14 +101,14 @@ def join_groups(model, shares):
 
 @inline
 def needs_column(model, shares, j, part):
-    """Is it not known what a variation of coordinate or velocity j does?"""
+    """False if the effect of varying coordinate or velocity j is known in closed form."""
     i = dof_link(model, j)
     return integer(shares, record_of(shares, i) + FLOATS) == 0 or (part == 1 and j < first_dof(model, i) + 3)
 
 
 @inline
 def count_columns(model, picked, part, shares):
-    """Each group's first column of a part; returns how many columns that takes."""
+    """The first column of each group for a part (coordinates or velocities); returns the number of columns."""
     for u in range(picked.size):
         j = integer(picked, u)
         if needs_column(model, shares, j, part):
@@ -126,7 +127,7 @@ def count_columns(model, picked, part, shares):
 
 @inline
 def put_directions(model, picked, part, shares):
-    """Directions in the columns of each group, and END."""
+    """Writes the directions in the columns of each group, and END."""
     p = picked.size
     for u in range(p):
         j = integer(picked, u)
@@ -144,10 +145,10 @@ def put_directions(model, picked, part, shares):
 
 @kernel_in_place
 def share_columns(lane, model, picked, shares):
-    """Fills `shares`; returns how many columns hold the coordinates, and how many all, velocities behind them.
+    """Fills `shares`; returns the number of columns for the coordinates and for all, velocities behind coordinates.
 
-    `picked` has the degree of freedom of each coordinate. All constraints have to be cut joints. Where they fill no
-    register less than all directions, none share.
+    `picked` has the degree of freedom of each coordinate. All constraints have to be cut joints. Nothing is shared
+    where sharing would not save a whole register of columns.
     """
     p = picked.size
     shares[0], shares[1] = DIRECTIONS + 2 * p, p
@@ -164,7 +165,7 @@ def share_columns(lane, model, picked, shares):
 
 @inline
 def gather_columns(lane, model, shares, N, X, N_shared, X_shared):
-    """Columns of N and X in those that they share. A direction moves joints of its own group."""
+    """The shared columns of N and X, from their own columns. A direction moves joints of its own group only."""
     clear(N_shared)
     clear(X_shared)
     for i in range(link_count(model)):
@@ -179,7 +180,8 @@ def gather_columns(lane, model, shares, N, X, N_shared, X_shared):
 
 @inline
 def spread_columns(lane, model, shares, moved, own):
-    """Shared columns in those of their directions: in the rows of all that a group carries, as others are zero."""
+    """Copies shared columns to those of their directions, in the rows of a group and its descendants; others are
+    zero."""
     for i in range(link_count(model)):
         for part in range(2):
             listed, _, end, begin = directions_of(shares, i, part)
@@ -194,7 +196,7 @@ def spread_columns(lane, model, shares, moved, own):
 
 @inline
 def put_known_columns(lane, model, v, world, picked, shares, M, balance):
-    """Columns of `balance` for directions that need none: M times the accelerations that leave all forces alone."""
+    """Columns of `balance` for directions known in closed form: M (da - dg) of the equations at the top."""
     for u in range(picked.size):
         i = dof_link(model, integer(picked, u))
         if integer(shares, record_of(shares, i) + FLOATS) != 0:
@@ -209,7 +211,7 @@ def put_known_columns(lane, model, v, world, picked, shares, M, balance):
                 put_element(lane, balance, j, column, dot(m, rate))
 
 
-# ---- compiled when the first robot asks for it: most have no legs
+# ---- compiled when a robot with a floating base first asks for it
 
 
 @inline
@@ -220,7 +222,8 @@ def share_directions(lane, model, picked, shares):
 
 @inline
 def gather_directions(lane, model, v, world, picked, shares, M, own, moved):
-    """Shared columns of N and X; `own.balance` has those that are known, own.D and own.balance zeros else."""
+    """Shared columns of N and X; `own.balance` gets the columns known in closed form, the rest of it and own.D
+    zeros."""
     if at_once(lane) > 1:
         gather_at_one_state(model, v, world, picked, shares, M, own, moved)
     else:

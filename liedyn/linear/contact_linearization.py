@@ -1,4 +1,4 @@
-"""Linear models of robots with contacts that slide: what the friction adds, which varies with the normal force.
+"""Linear models of robots with sliding contacts: the friction, which varies with the normal force.
 
 With closed contacts as equations, friction tau_f = -G_t^T lam_t is a force on the mechanism that depends on its state
 and on the normal forces N = -side lam_n,
@@ -11,11 +11,11 @@ so its variation is, with a displacement dq = N_y dy and a change of velocity dv
     dlam_t    = mu s dN + mu N (1 - s s^T) / |psi_t| dpsi_t        dpsi_t = dpsi_t/dq dq + G_t dv
 
 that is F (dy, dw) + E dN. The mechanism itself is linearized (`liedyn.linear.local`) with tau_f as an input. The
-balance of forces gives the multipliers of its rows, of least norm where rows are redundant (`output_rows`),
+balance of forces gives the multipliers of its rows, of least norm if rows are redundant (`output_rows`),
 
     G^T dlam = S_u du + dtau_f - M da - d(ID + G^T lam)/dq dq - dID/dv dv
 
-so that dN = N_x (dy, dw) + N_u du + N_f dtau_f, and both together are solved for
+so that dN = N_x (dy, dw) + N_u du + N_f dtau_f, and the two equations together give
 
     dN = (1 - N_f E)^-1 ((N_x + N_f F) (dy, dw) + N_u du)
 """
@@ -46,18 +46,18 @@ def tree_derivatives(model, q, v, a, f_ext):
 
 
 class Friction:
-    """The friction of the contacts that slide, at states that have the same ones; and the wrenches of contacts.
+    """The friction of the contacts that slide, at states with the same contact modes; and the wrenches of contacts.
 
     Attributes
     ----------
     contacts : Contacts
-        The watched ones of the robot, as it was given.
+        The one-sided contacts of the robot before their modes were fixed.
     settled : list of Settled
-        One for each state; empty where the state has no say.
+        One for each state; empty if the contact modes do not depend on the state.
     rubs : bool
-        Is there any friction?
+        True if some sliding contact has friction.
     least_norm : bool
-        Are multipliers of least norm those of the contacts at all states?
+        True if the multipliers of the contacts are those of least norm at all states.
     """
 
     def __init__(self, robot, settled):
@@ -68,13 +68,15 @@ class Friction:
 
     @property
     def names(self):
-        """Of the contacts that slide with friction."""
+        """Names of the contacts that slide with friction."""
         return [self.robot.constraint_names[k] for k in self.contacts.index[self.settled[0].sliding]]
 
     def solve(self, solve, wrenches, robot, lead, y, w, given, parts, rows, tolerances):
-        """Results of `solve`, which linearizes the mechanism without friction, with the same arguments, with it.
+        """Results of `solve`, which linearizes the mechanism without friction, completed by the friction.
 
-        `wrenches` are (number of the constraint, first row of C and D), as in an `OutputPlan`.
+        The arguments after `wrenches` are those of `solve`.
+
+        `wrenches` has (number of the constraint, first row of C and D), as in an `OutputPlan`.
         """
         if wrenches and not self.least_norm:
             raise InputError("how the contacts share the load is not determined, as multipliers of least norm pull "
@@ -108,7 +110,8 @@ class Friction:
         return found._replace(A=A, B=B, C=C, D=D, lam=lam)
 
     def _variation(self, settled, state, lam, N_y, X, da, inputs, tolerance):
-        """dtau_f by (y, w) and by u, and dlam by (y, w, u), at one state; da by (y, w), u and tau_f."""
+        """Derivatives of tau_f by (y, w) and by u, and of lam by (y, w, u), at one state; da has columns (y, w), u,
+        tau_f."""
         robot, (q, v, a, f_ext) = self.robot, state
         M, by_q, by_v = tree_derivatives(robot.packed, q, v, a, f_ext)
         (n, x), nu = X.shape, inputs.shape[1] - len(X)
@@ -120,7 +123,7 @@ class Friction:
         if not self.rubs:
             return np.zeros((n, x)), np.zeros((n, nu)), dlam[:, :x + nu]
         contacts, sliding = self.contacts, settled.sliding
-        all_rows = robot.packed._replace(ints=robot.ints.copy())  # with the tangential rows of what slides
+        all_rows = robot.packed._replace(ints=robot.ints.copy())  # with the tangential rows of the sliding contacts
         statuses(all_rows)[contacts.index[sliding]] = ON
         psi_q, _, _, turned = all_derivatives(all_rows, q, v, a, settled.friction)
         _, _, G_all, _, psi, _ = terms_kernel(all_rows, q, v, f_ext)
@@ -145,11 +148,12 @@ class Friction:
         return by_x, by_u, found
 
     def _wrench(self, number, q, lam, N_y, dlam):
-        """Variation of the wrench of a constraint by (y, w, u)."""
+        """Derivative of the wrench of a constraint by (y, w, u)."""
         robot = self.robot
         rows = np.flatnonzero(np.array(robot.row_owners) == robot.constraint_names[number])
         by_lam, by_q = np.zeros((6, len(rows))), np.zeros((6, robot.nv))
-        if not lam[rows].any() and not dlam[rows].any():  # off, perhaps at a place where it has no normal
+        # the contact is open, perhaps at a place where it has no normal
+        if not lam[rows].any() and not dlam[rows].any():
             return np.zeros((6, dlam.shape[1]))
         contact_wrench_derivatives(robot.packed, q, lam, number, by_lam, by_q)
         out = by_lam @ dlam[rows]
@@ -160,7 +164,8 @@ class Friction:
 def least_norm_variation(robot, q, v, lam, dq, balance, tolerance):
     """dlam (m, columns) along displacements dq, for lam of least norm; G^T dlam = balance.
 
-    lam = G x stays in the range of G as that turns, which gives its part outside: that of dG x (Golub, Pereyra 1973).
+    lam = G x stays in the range of G as G varies; its part outside the range at q is that of dG x (Golub, Pereyra
+    1973).
     """
     rest = np.zeros_like(v)
     G = terms_kernel(robot.packed, q, v, np.empty(0))[2]

@@ -1,6 +1,6 @@
-"""Variations of a state along many directions at once: one pass out and one pass in for a register of columns.
+"""Variations of a state along many directions: one outward and one inward pass for each register of columns.
 
-At one state a register holds as many directions, in lanes one direction of W states. Symbols are those of
+At one state a register holds several directions; in lanes it holds one direction of W states. Symbols are those of
 `liedyn.linear.local`.
 """
 from collections import namedtuple
@@ -43,9 +43,9 @@ those that y reads."""
 
 @inline
 def forced(lane, model, e, rates, masks, mask, b, out):
-    """out[:, block b] -= what gives the independent rows these rates, in the dependent velocities.
+    """out[:, block b] -= mask * (dependent velocities that give the independent constraint rows these rates).
 
-    Times block `mask` of `masks`, a number for each column.
+    Block `mask` of `masks` has one factor for each column.
     """
     if width_of(lane) == 1 and is_sparse(model, e):
         forced_by_factor(model, e, rates, masks, mask, b, out)
@@ -67,7 +67,8 @@ def forced(lane, model, e, rates, masks, mask, b, out):
 
 @inline
 def held(lane, model, coordinates, way, known, virtual_rates, S, scale, b, out):
-    """out[:, block b] less what moves the coordinates themselves, where the elimination chose others; times a row."""
+    """out[:, block b] minus scale times what moves the chosen coordinates themselves, if the elimination chose
+    others."""
     if way == SPANNED:
         hold_span(lane, model, known.e, coordinates.R_w, scale, b, out)
     elif way == GIVEN:
@@ -77,10 +78,10 @@ def held(lane, model, coordinates, way, known, virtual_rates, S, scale, b, out):
 
 @inline
 def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, along, columns, space, b):
-    """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
+    """Block b of Delta (in X), of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
-    The first `columns_y` columns are those of y; where directions share columns, `space.balance` receives what is
-    handed over (`liedyn.mechanics.tree.column_coloring`).
+    The first `columns_y` columns are those of y; where directions share columns, `space.balance` receives the wrenches
+    that a group passes on to its parent (`liedyn.mechanics.tree.column_coloring`).
     """
     q, v, a, lam, world = state.q, state.v, space.a, space.lam, known.world
     cuts, variations, rates, virtual_rates = along.cuts, along.variations, along.rates, along.virtual_rates
@@ -112,7 +113,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
 
 @inline
 def directions_size(lane, model, p_y, p_w):
-    """Numbers in the workspace of `vary_directions`."""
+    """Size of the workspace of `vary_directions`."""
     n, m, nz, x = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], padded_for(lane, p_y + p_w)
     links, cuts = link_count(model), CUT * loop_count(model)
     kept_of_state = width_of(lane) * (BODY * links + cuts) + WIDTH * VARIATION * links
@@ -121,7 +122,7 @@ def directions_size(lane, model, p_y, p_w):
 
 @inline
 def vary_directions(lane, model, state, coordinates, way, same, known, virtual_upper, work, space):
-    """Delta in X, da and balance for wdot = 0; in `virtual_upper` the variations of the virtual velocities y reads."""
+    """Delta (in X), da and balance for wdot = 0; `virtual_upper` gets the variations of the virtual velocities in y."""
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
     x, links = padded_for(lane, p_y + p_w), link_count(model)

@@ -12,9 +12,9 @@ ARRAYS = "A", "B", "q", "v", "tau", "q_next", "v_next"
 
 @dataclass(frozen=True)
 class DiscreteStateSpace:
-    """x[k+1] - x1 = A (x[k] - x0) + B (u[k] - u0) about one step of an integrator, inputs held during the step.
+    """x[k+1] - x1 = A (x[k] - x0) + B (u[k] - u0): one step of an integrator linearized, inputs constant in the step.
 
-    Of a batch arrays have its leading axes, and ``models[i]`` is one of the models.
+    For a batch the arrays have its leading axes, and ``models[i]`` is one of the models.
 
     Attributes
     ----------
@@ -24,9 +24,9 @@ class DiscreteStateSpace:
     states, inputs : tuple of str
         Names as in `LocalStateSpace`.
     q, v, tau : ndarray
-        The operating point where the step begins, and the forces that are held.
+        The operating point where the step begins, and the forces, constant during the step.
     q_next, v_next : ndarray
-        Where the step ends.
+        State at the end of the step.
     """
 
     A: np.ndarray
@@ -41,7 +41,7 @@ class DiscreteStateSpace:
     v_next: np.ndarray
 
     def eigenvalues(self):
-        """Eigenvalues of A, inside the unit circle where perturbations decay.
+        """Eigenvalues of A; perturbations decay if all are inside the unit circle.
 
         Returns
         -------
@@ -58,7 +58,7 @@ class DiscreteStateSpace:
         return np.sort_complex(np.linalg.eigvals(self.A))
 
     def __getitem__(self, index):
-        """One model of a batch, or some, by their leading axes."""
+        """One model of a batch, or several, by their leading axes."""
         lead = self.A.shape[:-2]
         if not lead:
             raise InputError("this is one model, not a batch")

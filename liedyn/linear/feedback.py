@@ -1,4 +1,4 @@
-"""Feedback with its derivative: a pair (f, df) of functions of (t, q, v), and a check of one against the other.
+"""Feedback with its derivative: a pair (f, df) of functions of (t, q, v), and a check of df against f.
 
 f gives the inputs, shape (n,): generalised forces, or forces of the actuators. df gives (by_q, by_v), each of shape
 (n, nv): their derivatives by a displacement in the tangent space at q (perturbed on the right) and by v.
@@ -15,12 +15,12 @@ from liedyn.model.calls.boundary import states
 
 
 def split(name, given):
-    """(f, df) of a pair; df is None of all that is none.
+    """(f, df) if a pair is given; df is None if numbers or a single function are given.
 
     Raises
     ------
     InputError
-        It is a pair of something else.
+        It is a pair of anything but two functions.
     """
     if not (isinstance(given, (tuple, list)) and any(map(callable, given))):  # numbers, or a function alone
         return given, None
@@ -35,7 +35,7 @@ def value(name, f, t, q, v, size):
     Raises
     ------
     InputError
-        f fails, or returns something else than that many finite numbers.
+        f fails, or does not return `size` finite numbers.
     """
     return _finite(name, "f", _call(name, "f", f, t, q, v), (size,), t)
 
@@ -46,7 +46,7 @@ def derivatives(name, df, t, q, v, size):
     Raises
     ------
     InputError
-        df fails, or returns something else than two finite arrays of shape (size, nv).
+        df fails, or does not return two finite arrays of shape (size, nv).
     """
     found = _call(name, "df", df, t, q, v)
     if not isinstance(found, (tuple, list)) or len(found) != 2:
@@ -73,7 +73,7 @@ def _finite(name, part, x, shape, t):
 
 @dataclass(frozen=True)
 class FeedbackCheck:
-    """Largest deviations of a feedback's derivatives from differences, relative to the largest value (or to one).
+    """Largest errors of a feedback's derivatives against differences, relative to the largest entry (or to one).
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class FeedbackCheck:
 
 
 def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
-    """Compare the derivatives of a feedback with differences of high order, at one state.
+    """Compare the derivatives of a feedback with finite differences of sixth order, at one state.
 
     Parameters
     ----------
@@ -101,13 +101,13 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
         (f, df), as for ``tau`` or ``u`` of `simulate` and `linearize`: ``f(t, q, v)`` gives n forces, ``df(t, q, v)``
         their derivatives (by_q, by_v), each of shape (n, nv).
     q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)], better not a special one.
+        Configuration [rad, m; quaternions (x, y, z, w)], preferably one without special symmetry.
     v : array_like, shape (nv,)
         Velocity [rad/s, m/s].
     t : float
         Time [s].
     tolerance : float
-        Largest relative deviation accepted: rounding in sixth-order differences leaves 1e-10 or so.
+        Largest relative error accepted: rounding in sixth-order differences leaves about 1e-10.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
     Raises
     ------
     InputError
-        No such pair, a shape that does not fit, an entry that is not finite, or a function that fails.
+        It is no pair of functions; a shape does not fit, an entry is not finite, or a function fails.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Frequency responses of linear models: C (i omega - A)^-1 B + D, or at exp(i omega h) of a model that samples."""
+"""Frequency responses of linear models: C (i omega - A)^-1 B + D, or at z = exp(i omega h) for discrete-time models.
+"""
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,13 +59,13 @@ class FrequencyResponse:
         return self.values[..., places[0], places[1]]
 
     def plot(self, output, input, axes=None):
-        """Draw size and phase of one response over the frequency (Bode's plot), a line for each model of a batch.
+        """Draw magnitude and phase of one response over the frequency (Bode plot), one line per model of a batch.
 
         Parameters
         ----------
         output, input : str
         axes : pair of matplotlib axes, optional
-            For size and phase. Default: a new figure.
+            For magnitude and phase. Default: a new figure.
 
         Returns
         -------
@@ -76,7 +77,7 @@ class FrequencyResponse:
         LiedynError
             Matplotlib is not installed.
         InputError
-            There is no such output or input.
+            There is no output or input of that name.
 
         Examples
         --------
@@ -103,15 +104,15 @@ class FrequencyResponse:
 
 
 def frequency_response(ss, omega=None):
-    """How outputs follow inputs that oscillate.
+    """Steady-state responses of the outputs to inputs that oscillate.
 
     Parameters
     ----------
     ss : LocalStateSpace or DiscreteStateSpace
-        Of a batch too. The outputs of one that samples are its states.
+        A model or a batch of models. The outputs of a discrete-time model are its states.
     omega : array_like, shape (n,), optional
-        Angular frequencies [rad/s], positive. Default: 400 from a hundredth of the slowest rate of the model to a
-        hundred times the fastest one, and of a model that samples up to half the sampling rate.
+        Angular frequencies [rad/s], positive. Default: 400 values from a hundredth of the slowest rate of the model to
+        a hundred times the fastest one; for a discrete-time model at most half the sampling rate.
 
     Returns
     -------
@@ -120,13 +121,13 @@ def frequency_response(ss, omega=None):
     Raises
     ------
     InputError
-        It is no such model; a frequency that is not positive and finite, or that of an undamped motion, at which there
-        is no response.
+        ss is no such model; a frequency is not positive and finite, or is that of an undamped mode, at which the
+        response is infinite.
 
     Notes
     -----
-    Of deviations from the operating point; its own motion f0 is left out. Outputs in their units by inputs in theirs.
-
+    Responses are those of deviations from the operating point; f0 is left out. Units: those of the output divided by
+    those of the input.
     Examples
     --------
     >>> import liedyn as ld

@@ -31,7 +31,7 @@ from liedyn.model.calls.boundary import wrenches
 
 
 class Given(NamedTuple):
-    """What `linearize_states` takes behind the model."""
+    """The arguments of `linearize_states` after the model."""
 
     state: State
     coordinates: Coordinates
@@ -46,34 +46,34 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     ----------
     robot : Robot
     q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+        Configuration [rad, m; quaternions (x, y, z, w)] at which the loops are closed.
     v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s] that keeps them closed.
+        Velocity [rad/s, m/s] that satisfies the constraints.
     tau : array_like, shape (..., nv), or tuple
         Generalised forces [N m, N] at the operating point; or feedback with its derivative, a pair of functions
         (f, df): ``f(t, q, v)`` gives the forces, ``df(t, q, v)`` their derivatives (by_q, by_v), each of shape
         (nv, nv), by a displacement in the tangent space at q and by v (`check_feedback` checks them). The model is
         then that of the closed loop, with the feedback at the robot's time.
     independent : sequence of str, "auto", "tangent" or None
-        Coordinates y of the state: names of the tree's or of cut joints' coordinates (a joint's name stands for all it
-        has), "auto" (pivoting, at the first state of a batch), "tangent" (an orthonormal basis of the tangent
-        space). None: what the robot declares, else "auto".
+        Coordinates y of the state: names of coordinates of the tree or of cut joints (a joint's name stands for all
+        its coordinates), "auto" (by pivoting, at the first state of a batch), "tangent" (an orthonormal basis of the
+        tangent space). None: those that the robot declares, else "auto".
     outputs : sequence of str, optional
         Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``,
         ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"`` (a loop, or another constraint
-        between bodies). None: what the robot declares, else the independent coordinates.
+        between bodies). None: those that the robot declares, else the independent coordinates.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     closure_tolerance : float
         Largest closure error [rad, m] and relative violation of ``G v = 0`` accepted.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
     speeds : sequence of str, optional
-        Independent velocities w of the state, where rolling or other constraints on velocities alone leave fewer of
-        them than independent coordinates. None: what the robot declares, else those of the independent coordinates that
-        pivoting leaves; all of them where every constraint is holonomic.
+        Independent velocities w of the state, if rolling or other constraints on velocities leave fewer of them than
+        independent coordinates. None: those that the robot declares, else the velocities of independent coordinates
+        that pivoting keeps independent; all of them if every constraint is holonomic.
     u : array_like, shape (..., nu), or tuple
-        Instead of tau: forces of the robot's actuators, or feedback (f, df) that gives them, derivatives (nu, nv).
+        Instead of tau: forces of the robot's actuators, or a feedback (f, df) that gives them, derivatives (nu, nv).
 
     Returns
     -------
@@ -87,33 +87,33 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     ClosureError
         A loop is open at q.
     InputError
-        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or a
-        feedback that fails; a contact is exactly at a transition (about to open, to slip or to stick), an impact is
-        due, or contacts are not in the same state in all states of a batch.
+        v violates the constraints, a shape does not fit, an entry is not finite, a name is unknown, there are too many
+        or too few coordinates, or a feedback fails; a contact is exactly at a transition (about to open, to slip or to
+        stick), an impact is due, or contact modes differ between the states of a batch.
     SingularConfigurationError
         A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
-        the motion, or some motion moves no inertia.
+        the motion, or some motion has no inertia.
 
     Warns
     -----
     ConditionWarning
-        Next to a singular configuration, or in independent coordinates that are poorly conditioned here, few digits are
-        left: says how many (`liedyn.mechanics.dynamics.singular`).
+        The result has few correct digits, next to a singular configuration or in coordinates that are poorly
+        conditioned here: the message says how many (`liedyn.mechanics.dynamics.singular`).
 
     Notes
     -----
     Spencer 2004, 4.2-4.4 (A21, A22 and B of the local state space), extended to coordinates on Lie groups, virtual
     coordinates and redundant loops: see `liedyn.linear.local`. No step size: exact to rounding.
-    The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
-    Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
+    The tangent of a ball or free joint among the coordinates is body-fixed and turns with the body (upper left of A).
+    Constraints that are switched off are ignored, moving ones are taken at the robot's time (``robot.at(t)``).
 
-    Contacts (one-sided constraints) are what the state makes of them: open ones do not count, those that stick or slide
+    The state decides the modes of contacts (one-sided constraints): open ones are ignored, those that stick or slide
     are equations, and sliding friction varies with the normal force and the direction of slip
-    (`liedyn.linear.contact_linearization`). The model holds as long as they stay so.
+    (`liedyn.linear.contact_linearization`). The model holds as long as the modes do not change.
 
-    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
-    are closed by cut joints, or there are none, and the coordinates are the tree's or tangent spaces, they are worked
-    on in SIMD lanes, unless the mechanism is so large that this is slower.
+    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``); an error names the first bad state. If all
+    loops are closed by cut joints, or there are none, and the coordinates are the tree's or tangent spaces, W states
+    are treated at once in SIMD lanes, unless the mechanism is so large that this is slower.
 
     Examples
     --------
@@ -162,12 +162,12 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
 
 
 def _settled(robot, lead, q, v, tau, forces, tolerance):
-    """The robot with the contacts as these states have them, and the friction of those that slide.
+    """The robot with the contacts in the modes of these states, and the friction of those that slide.
 
     Raises
     ------
     InputError
-        A contact is at a transition, or contacts do not do the same at all states.
+        A contact is at a transition, or contact modes differ between states.
     """
     settled = []
     for b, state in enumerate(zip(q, v, tau, forces)):
@@ -181,7 +181,7 @@ def _settled(robot, lead, q, v, tau, forces, tolerance):
 
 
 def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
-    """The robot with the contacts as this one state has them; InputError where one slides with friction."""
+    """The robot with the contacts in the modes of this state; InputError if one slides with friction."""
     if not watches(robot):
         return robot
     switched, friction = _settled(robot, (), q[None], v[None], tau[None], forces[None], tolerance)
@@ -192,7 +192,7 @@ def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
 
 
 def _own_coordinates(robot, count, found):
-    """C and D of the coordinates themselves: the same at all states, and not copied for each."""
+    """C and D if the outputs are the coordinates themselves: the same matrices at all states, not copied for each."""
     C, D = own_coordinates(robot, found.K.shape[2], *found.B.shape[1:])
     if count == 1:
         return C.copy()[None], D.copy()[None]
@@ -200,14 +200,14 @@ def _own_coordinates(robot, count, found):
 
 
 def _repeated(x, count):
-    """`np.broadcast_to`, in a tenth of its time."""
+    """`np.broadcast_to`, ten times as fast."""
     found = np.ndarray((count, *x.shape), x.dtype, x, strides=(0, *x.strides))
     found.flags.writeable = False
     return found
 
 
 def _choices(robot, lead, q, independent, speeds, tolerance):
-    """Coordinates and velocities, and the rows of both: one choice for all states, but a tangent space for each."""
+    """Coordinates, velocities and the rows of both: one choice for all states, but a tangent space at each state."""
     tangent = isinstance(independent, str) and independent == "tangent"
     if tangent and speeds is None and all_holonomic(robot):
         with of_the_batch(lead, 0):
@@ -230,7 +230,7 @@ def _choices(robot, lead, q, independent, speeds, tolerance):
 
 
 def all_states(robot, lead, y, w, given, parts, outputs, tolerances):
-    """All states at once; the first one that has no state space is an error that says which."""
+    """Linearizes all states at once; an error names the first state that has no state space."""
     found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs)
     arguments = robot.packed, *given, parts, tolerances, found
     if len(found.rank) >= FEW:
@@ -252,7 +252,7 @@ def _one_choice(chosen, rows, b):
 
 
 def _require(robot, y, w, given, b, tolerances):
-    """Raise what is wrong with state b."""
+    """Raises the error that state b causes."""
     q, v, tau, forces = (x[b] for x in given.state)
     of_y, of_w = _one_choice(y, given.coordinates.R_y, b), _one_choice(w, given.coordinates.R_w, b)
     if left_as_tangent(y):
@@ -264,7 +264,7 @@ def _require(robot, y, w, given, b, tolerances):
 
 
 def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
-    """The result in the user's shape."""
+    """The result, in the leading shape of the user's arguments."""
     q, v, tau = (x.copy() for x in state)
     arrays = (found.A, found.B, C, D, found.f0, found.K, found.S, found.drift, q, v, tau, found.a, found.lam,
               found.rank, found.condition, found.closure)

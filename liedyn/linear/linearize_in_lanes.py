@@ -1,9 +1,9 @@
 """Local state spaces of W states in lanes, of mechanisms of cut joints in coordinates of the tree or tangent spaces.
 
-What `liedyn.linear.local` does at one state, with one decision for all on which velocities depend on which
-(`liedyn.mechanics.dynamics.forward_in_lanes`). All constraints are holonomic, and y and w the same coordinates: N = S =
-K, and
-Delta = Kdot. A register holds one direction of W states. The basis of a tangent space is that of each state alone.
+The same equations as `liedyn.linear.local`, with one decision for all W states on which velocities are dependent
+(`liedyn.mechanics.dynamics.forward_in_lanes`). All constraints are holonomic, and y and w are the same coordinates:
+N = S = K and Delta = Kdot. A register holds one direction of W states. The basis of a tangent space is computed at each
+state on its own.
 """
 from liedyn.linear.choice import PICKED, SPANNED, picked_motions, spanned_motions
 from liedyn.linear.directions import Known
@@ -31,8 +31,8 @@ longer fits in the second cache, of 1.25 MB for each of the cores where this was
 
 @inline
 def spaces_fit_lanes(model, coordinates, choosable):
-    """Are all constraints cut joints, and y and w the same coordinates of the tree at all states (`fits_lanes`), or
-    tangent spaces?"""
+    """True if all constraints are cut joints, and y and w are the same coordinates of the tree at all states
+    (`fits_lanes`), or tangent spaces."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     if is_left(virtual_w, TANGENT):
         choosable[:] = 1.0
@@ -50,7 +50,7 @@ def spaces_fit_lanes(model, coordinates, choosable):
 
 @inline_array
 def space_in_lanes(n, m, p, nu, directions):
-    """A `LocalSpace` of registers; without `directions` there is no room for those."""
+    """A `LocalSpace` of registers; without `directions` its arrays for directions are empty."""
     x = 2 * p
     k = n if directions else 0
     return LocalSpace(
@@ -61,13 +61,13 @@ def space_in_lanes(n, m, p, nu, directions):
 
 @inline_array
 def matrix_of(m, n):
-    """Room for a matrix of registers, in memory a multiple of W of them (`scatter`)."""
+    """An uninitialised matrix of registers; its address is a multiple of W numbers (`scatter`)."""
     return aligned(WIDTH * padded(m * n))[:m * n * WIDTH].reshape(m, WIDTH * n)
 
 
 @kernel_in_place
 def linearize_in_lanes_size(model, p, nu):
-    """Numbers in the workspace of `linearize_in_lanes`."""
+    """Size of the workspace of `linearize_in_lanes`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     tangents = WIDTH * 5 + elimination_size(SCALAR, model) + m * n + p * n + m + n
     return (WIDTH * (8 + terms_size(model) + n + m) + elimination_size(LANES, model) + tangents
@@ -76,7 +76,7 @@ def linearize_in_lanes_size(model, p, nu):
 
 @inline
 def largest(x, count):
-    """The largest of |x_0|, |x_1|, ... in every lane."""
+    """The largest of |x_0|, |x_1|, ... in each lane."""
     found = splat(LANES, 0.0)
     for k in range(count):
         found = larger(found, magnitude(load(LANES, x, k)))
@@ -85,7 +85,7 @@ def largest(x, count):
 
 @kernel_in_place
 def put_tangents(model, e, G, tolerance, work, R):
-    """The rows of `put_tangent` in all lanes; False if the elimination of any state leaves others than e does."""
+    """The rows of `put_tangent` in all lanes; False if the elimination of a state chooses other coordinates than e."""
     m, p, n = G.shape[0], R.shape[0], columns_of(LANES, R)
     own, gamma, choosable = (
         take_vector(work, elimination_size(SCALAR, model)), take_vector(work, m), take_vector(work, n))
@@ -107,9 +107,10 @@ def put_tangents(model, e, G, tolerance, work, R):
 
 @kernel_in_place
 def linearize_in_lanes(model, state, coordinates, choosable, actuators, tolerances, work, space, condition):
-    """`linearize_in_place` of W states, their condition numbers; False if they are to be worked on one by one.
+    """`linearize_in_place` of W states, with their condition numbers.
 
-    That is also where any state is off the manifold, or leaves it.
+    Returns False if the states have to be treated one by one, also if one of them violates the constraints or its
+    velocity does.
     """
     n, m, p = model.ints[NV], model.ints[N_ROWS], coordinates.virtual_w.size
     work[0] = WIDTH

@@ -1,8 +1,8 @@
-"""The local state space of one state called from Python.
+"""The local state space of one state, called from Python with little overhead.
 
-What Python would do at each call besides, choose, make room and look at the types of thirty arrays, takes four times as
-long as the linearization of a five-bar: it is done once for each choice of coordinates and outputs (`Single`), and the
-kernel of `linearize_states` is called at its address by a direct kernel (`liedyn.model.calls.direct`).
+Choosing coordinates, allocating and checking the types of thirty arrays takes four times as long as the linearization
+of a five-bar itself. Here it is done once for each choice of coordinates and outputs (`Single`), and the kernel of
+`linearize_states` is called at its address by a direct kernel (`liedyn.model.calls.direct`).
 """
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ array, where its parts begin."""
 
 
 def room(robot, count, p_y, p_w, nu, outputs):
-    """Arrays for the results of `linearize_states`, no rank known."""
+    """Arrays for the results of `linearize_states`; all ranks are unknown (-1)."""
     n, m, x, empty = robot.nv, len(robot.row_names), p_y + p_w, np.empty
     return Found(
         empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
@@ -57,21 +57,21 @@ class Single:
     Attributes
     ----------
     names : tuple
-        Names of the states, the inputs and the outputs; none of those that the elimination chooses.
+        Names of the states, inputs and outputs, without those of coordinates that the elimination chooses.
     left : int
         LEFT, TANGENT, or 0 for coordinates that do not depend on the state.
     known : dict
-        By what the elimination chose (the bytes of R) the names.
+        Names of the coordinates, by the elimination's choice (the bytes of R).
     places : list
-        Of the PARTS that there are: name, where it begins and ends, and its shape, None for vectors.
+        For each of the PARTS that exists: name, begin, end, and shape (None for vectors).
     accelerations : tuple of int
-        Where a begins and ends.
+        Begin and end of the accelerations a.
     address : int
-        Of the kernel of `linearize_states`.
+        Address of the kernel of `linearize_states`.
     integers : ndarray of int64
-        As `linearize_direct` reads them.
+        In the layout that `linearize_direct` reads.
     numbers : ndarray
-        The same: tolerances, rows of the coordinates, matrix of the actuators.
+        In the same layout: tolerances, rows of the coordinates, matrix of the actuators.
     """
 
     names: tuple
@@ -85,20 +85,20 @@ class Single:
 
 
 def single(robot, q, independent, outputs, speeds, tolerances):
-    """The `Single` for what `linearize` is given; None where it has to be looked at each time."""
+    """The `Single` for the arguments of `linearize`; None if the choice has to be made anew at each call."""
     if independent is None:
         independent = robot.independent or "auto"
     if independent == "auto" and not robot.row_names:
         independent = robot.velocity_names
     if not independent or not all_holonomic(robot) or watches(robot):
         return None
-    # the kernel at the address is compiled for these very types
+    # the kernel at the address is compiled for exactly these types
     tolerances = arguments.positive("", tolerances[0]), arguments.non_negative("", tolerances[1])
     left = {"auto": LEFT, "tangent": TANGENT}.get(independent, 0)
     if left:
         if speeds is not None:
             return None
-        chosen = choose(robot, q, independent, tolerances[1])  # how many there are
+        chosen = choose(robot, q, independent, tolerances[1])  # gives the number of coordinates
         y = Independent(chosen.names if left == TANGENT else (), chosen.rows, np.full(len(chosen.rows), left))
     else:
         y = by_name(robot, independent)
@@ -136,7 +136,7 @@ def keep(x, copy):
 
 @direct
 def linearize_direct(address, model, q, v, tau, integers, given):
-    """New arrays A, B, f0, and one of all PARTS."""
+    """New arrays A, B, f0, and one array with all PARTS."""
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
@@ -173,11 +173,11 @@ def linearize_direct(address, model, q, v, tau, integers, given):
 
 
 def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance):
-    """The `LocalStateSpace` of one usual state, else None."""
+    """The `LocalStateSpace` of one state in the usual case, else None."""
     choice = "one state", independent, outputs, speeds, closure_tolerance, rank_tolerance
     try:
         one = robot.memo.get(choice, choice)
-    except TypeError:  # lists, or no names
+    except TypeError:  # lists, or objects that are no names
         choice = tuple(tuple(x) if type(x) is list else x for x in choice)
         try:
             one = robot.memo.get(choice, choice)
@@ -189,7 +189,7 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
             return None
         try:
             one = robot.memo[choice] = single(robot, q, *choice[1:4], choice[4:])
-        except LiedynError:  # the general way says it, after all that is wrong with the state
+        except LiedynError:  # the general way raises it, after all errors of the state itself
             return None
     if one is None:
         return None
@@ -203,14 +203,14 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
     begin, end = one.accelerations
     if rank < 0 or (condition := rest.item(1)) > SUSPECT and is_suspect(
             robot, q, v, rest[begin:end], rank, condition, LINEARIZATION):
-        return None  # the general way says what is wrong
+        return None  # the general way raises the error
     require_regular_one(robot, q, rank, rank_tolerance)
     return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank,
                                "_later": (read_later, one, rest, robot)})
 
 
 def read_later(name, found, one, rest, robot):
-    """What the `LocalStateSpace` of one state has besides A, B, f0 and the rank, by name."""
+    """Attributes of a `LocalStateSpace`, computed when first read: all but A, B, f0 and the rank; returned by name."""
     if name == "condition" and one.left == TANGENT:
         return tangent_condition(name, found, robot, one.numbers[1])
     known = {part: rest[begin:end] if shape is None else rest[begin:end].reshape(shape)
@@ -226,19 +226,19 @@ def read_later(name, found, one, rest, robot):
 
 
 def tangent_condition(_, found, robot, tolerance):
-    """The condition number of tangent spaces, of one state or many."""
+    """The condition numbers of tangent spaces, at one state or many."""
     condition = tangent_conditions(robot, found.q.reshape(-1, robot.nq), tolerance).reshape(found.q.shape[:-1])
     return {"condition": condition if condition.ndim else float(condition)}
 
 
 @remembered
 def own_coordinates(robot, p, x, nu):
-    """C and D of p coordinates themselves."""
+    """C and D if the outputs are the p coordinates themselves."""
     return np.eye(p, x), np.zeros((p, nu))
 
 
 def names_left(robot, one, R):
-    """Names of the states, the inputs and the outputs, where the elimination left the coordinates of R."""
+    """Names of the states, inputs and outputs, if the elimination chose the coordinates of R."""
     key = R.tobytes()
     if key not in one.known:
         y = by_name(robot, [robot.velocity_names[k] for k in R.argmax(axis=1)])

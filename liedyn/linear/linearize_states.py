@@ -1,4 +1,4 @@
-"""Linearization of many states without Python in between: results in place, one workspace for each thread."""
+"""Linearization of many states in one kernel: results in place, one workspace per thread."""
 from collections import namedtuple
 
 import numpy as np
@@ -41,12 +41,12 @@ Scratch = namedtuple("Scratch", "work lower moved outputs")
 """Workspaces of one thread: of the linearization, two matrices like da, and of the outputs."""
 
 
-# ---- W states at a time: kernels of their own, as a single state should not wait for them to be compiled
+# ---- W states at a time: separate kernels, so that a single state does not wait for their compilation
 
 
 @inline_array
 def scratch_in_lanes(model, size, n, p, nu, outputs, C):
-    """Workspaces of that many numbers, and of outputs if there are any."""
+    """Workspaces of `size` numbers, and of outputs if there are any."""
     x, read = 2 * p, 1 if outputs.shape[0] > 0 else 0
     return Scratch(aligned(size), matrix_of(p, read * (x + nu)), matrix_of(n, read * (x + nu)),
                    aligned(read * output_size(LANES, model, C.shape[1], x, nu)))
@@ -54,7 +54,7 @@ def scratch_in_lanes(model, size, n, p, nu, outputs, C):
 
 @inline
 def put_outputs_of(lane, model, state, actuators, outputs, space, scratch, C, D):
-    """C and D, from what a linearization leaves in `space` and in its workspace."""
+    """C and D, from what a linearization leaves in `space` and its workspace."""
     if width_of(lane) == 1 and is_long(model):
         complete_terms(model, space.M, space.G)
     if read_accelerations(outputs):
@@ -65,7 +65,7 @@ def put_outputs_of(lane, model, state, actuators, outputs, space, scratch, C, D)
 
 @inline
 def put_drift(v, K, w, drift):
-    """v - K w, of W states: what moving constraints take along."""
+    """drift = v - K w of W states: the velocity that moving constraints force."""
     for j in range(K.shape[0]):
         x = load(LANES, v, j)
         for s in range(K.shape[1] // WIDTH):
@@ -75,8 +75,8 @@ def put_drift(v, K, w, drift):
 
 @batch
 def linearize_registers(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
-    """`linearize_states` of rows that depend alike (`liedyn.linear.linearize_in_lanes`): the rank of all others
-    stays."""
+    """`linearize_states` for states with the same dependent velocities (`liedyn.linear.linearize_in_lanes`); the rank
+    of other states remains -1."""
     count, n, p, nu = state.q.shape[0], model.ints[NV], coordinates.virtual_w.size, actuators.shape[1]
     m, x, r, choosable = model.ints[N_ROWS], 2 * p, found.C.shape[1], np.empty(n)
     size, virtual, R = linearize_in_lanes_size(model, p, nu), coordinates.virtual_w, matrix_of(p, n)
@@ -122,7 +122,7 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
 
 @inline
 def put_motions(X, K):
-    """K, the second half of X = [Delta S], of W states."""
+    """K of W states, the second half of X = [Delta S]."""
     p = K.shape[1] // WIDTH
     for i in range(K.shape[0]):
         for s in range(p):
@@ -131,7 +131,7 @@ def put_motions(X, K):
 
 @batch
 def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
-    """`linearize_states` for trees without constraints in their own coordinates."""
+    """`linearize_states` for trees without constraints, in their own coordinates."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     count, n, p, nu = state.q.shape[0], model.ints[NV], virtual_w.size, actuators.shape[1]
     x, r = 2 * p, found.C.shape[1]
@@ -179,7 +179,7 @@ def put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, C
 
 @kernel_in_place
 def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances, scratch, room, found):
-    """Row b of `found`; False, and no rank, if that state has no state space. `room` is that of a local state space."""
+    """Row b of `found`; returns False and leaves rank -1 if that state has no state space. `room` is a `LocalSpace`."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     chosen = Coordinates(
         R_y[min(b, R_y.shape[0] - 1)], virtual_y, R_w[min(b, R_w.shape[0] - 1)], virtual_w)
@@ -190,7 +190,7 @@ def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances,
     status = linearize_in_place(model, state, chosen, actuators, tolerances.rank, scratch.work, space)
     status_w, found.rank[b], found.condition[b], status_y, _, found.condition_y[b] = status
     found.closure[b] = largest_size(space.residual)
-    # is the state on the constraint manifold, and does its velocity stay there?
+    # is the state on the constraint manifold, and its velocity tangent to it?
     consistent = (found.closure[b] <= tolerances.closure
                   and largest_size(space.psi) <= tolerances.closure * max(1.0, largest_size(state.v)))
     if status_w != OK or status_y != OK or not consistent:
@@ -212,21 +212,21 @@ def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances,
 
 @batch
 def linearize_states(begin, end, model, states, coordinates, actuators, outputs, tolerances, found):
-    """The local state space at each row whose rank is not known yet, -1.
+    """The local state space at each row whose rank is still unknown, -1.
 
-    R_y and R_w (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` the parts of
-    an `OutputPlan`. The first state that has no state space keeps its rank, and none behind it in its block is worked
-    on.
+    R_y and R_w (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` has the parts
+    of an `OutputPlan`. The rank of the first state that has no state space stays -1; the states after it in its block
+    are not treated.
     """
     n, m, nu, given = model.ints[NV], model.ints[N_ROWS], actuators.shape[1], model.floats
     p_y, p_w, read = coordinates.virtual_y.size, coordinates.virtual_w.size, int(outputs.shape[0] > 0)
     x, u, size = padded(p_y + p_w), padded(p_y + p_w + nu), linearize_size(model, p_y, p_w, nu)
     of_outputs = read * output_size(SCALAR, model, found.C.shape[1], p_y + p_w, nu)
     room = np.empty(size + given.size + p_w + 2 * m + m * n + n * (padded(n) + 2 * x + 2 * u) + of_outputs
-                    + read * (p_w + n) * u + 16 * WIDTH)  # as many arrays fill whole registers
+                    + read * (p_w + n) * u + 16 * WIDTH)  # each array rounded up to whole registers
     room[0] = first_place(room)
     model = PackedModel(model.ints, take_vector(room, given.size))
-    # where moving targets and custom rows leave what they return; not by a slice, whose error compiles in 1.5 s
+    # results of moving targets and custom rows; not by a slice, whose error handling compiles in 1.5 s
     copy_to(given, model.floats)
     none, empty = take_vector(room, 0), take_matrix(room, 0, 0)
     space = LocalSpace(
@@ -235,7 +235,7 @@ def linearize_states(begin, end, model, states, coordinates, actuators, outputs,
         take_matrix(room, n, u), take_matrix(room, n, u))
     lower, moved = take_matrix(room, read * p_w, u), take_matrix(room, read * n, u)
     outputs_room = take_vector(room, of_outputs)
-    scratch = Scratch(room[int(room[0]):], lower, moved, outputs_room)  # a slice, which keeps `room` alive
+    scratch = Scratch(room[int(room[0]):], lower, moved, outputs_room)  # a slice, which keeps a reference to `room`
     for b in range(begin, end):
         if found.rank[b] < 0 and not linearize_row(
                 b, model, states, coordinates, actuators, outputs, tolerances, scratch, space, found):

@@ -1,29 +1,29 @@
 """Exact local state space of any mechanism, by implicit differentiation in the null space (Spencer 2004, 4.2 and 4.3).
 
-State x = (y, w): independent coordinates, those that all holonomic constraints g(q, t) = 0 leave, and independent
-velocities, those that all velocity constraints G v = b(q, t) leave; R_y and R_w read them. A variation of y moves q
-along N and v along Delta, one of w moves v along S:
+State x = (y, w): independent coordinates y, as many as the holonomic constraints g(q, t) = 0 leave, and independent
+velocities w, as many as the velocity constraints G v = b(q, t) leave; y and w are read by R_y and R_w. A variation of y
+moves q along N and v along Delta; one of w moves v along S:
 
     [G_h; R_y] N = (0, 1)      [G_1; R_w] Delta = -(d(G v - b)/dq, d(R_w v)/dq) N      [G_1; R_w] S = (0, 1)
 
-Where all constraints are holonomic, N = S = K. Differentiating ID(q, v, a) + G^T lambda = tau and phi = G a + Gdot v -
-bdot = 0 (and likewise the reader rho of wdot) along (N, Delta) and (0, S) leaves, with D = [D_y D_w] the accelerations
-that the constraints force on their own and X = [Delta S],
+If all constraints are holonomic, N = S = K. Differentiating ID(q, v, a) + G^T lambda = tau and phi = G a + Gdot v -
+bdot = 0 (and the rate rho of w) along (N, Delta) and (0, S) gives, with D = [D_y D_w] the variation of the
+accelerations that the constraints force at wdot = 0 and X = [Delta S],
 
     [G_1; R_w] D = -(dphi/dq [N 0] + dphi/dv X, drho/dq [N 0] + drho/dv X)
 
     S^T M S [A_wy A_ww] = -S^T (M D + (dID/dq + d(G^T lambda)/dq) [N 0] + dID/dv X)           S^T M S B_w = S^T S_u
 
-The multipliers' own derivative never appears: S^T G^T = 0. No matrix of derivatives is formed either: what stands in
-parentheses is the variation of inverse dynamics and of the constraints along the columns of ([N 0], X, D), one pass out
-and one pass in for as many columns as a register holds (`liedyn.mechanics.tree.tangent_recursion`), with the
-constraints' wrenches as wrenches on the links. Directions of different legs share columns, and some of a floating base
+The derivative of the multipliers drops out: S^T G^T = 0. No matrix of derivatives is formed either: the terms in
+parentheses are the variations of inverse dynamics and of the constraints along the columns of ([N 0], X, D), one
+outward and one inward pass for as many columns as a register holds (`liedyn.mechanics.tree.tangent_recursion`), with
+the constraints' wrenches acting on the links. Directions of different legs share columns, and some of a floating base
 need none (`liedyn.linear.column_sharing`). The upper rows are those of ydot = R_y v,
 
     A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N        A_yw = R_y S        B_y = 0
 
-with ad_v joint by joint: zero unless a ball or free joint is among the coordinates (its tangent turns with it). Where
-y and w are the same coordinates, these are -R ad_v N and 1. Time is held: `Robot.at` sets it.
+with ad_v joint by joint: zero unless a ball or free joint is among the coordinates (its tangent turns with it). If y
+and w are the same coordinates, these are -R ad_v N and 1. Time is held constant: `Robot.at` sets it.
 """
 from collections import namedtuple
 
@@ -68,7 +68,7 @@ STATUS = types.Tuple((types.int64, types.int64, types.float64) * 2)
 
 @inline
 def local_size(lane, model, p_y, p_w, nu):
-    """Numbers in the workspace of `put_local_space`."""
+    """Size of the workspace of `put_local_space`."""
     n, one = model.ints[NV], padded_for(lane, p_w + 1)
     columns = padded_for(lane, p_y + p_w + nu)
     solved = (p_w + 1) * padded_for(lane, n) + 2 * p_w * one + multipliers_size(lane, model) + 2 * p_w * columns
@@ -78,18 +78,20 @@ def local_size(lane, model, p_y, p_w, nu):
 
 @kernel_in_place
 def linearize_size(model, p_y, p_w, nu):
-    """Numbers in the workspace of `linearize_in_place`: enough for all that is taken, in the order of the kernel."""
+    """Size of the workspace of `linearize_in_place`: the sum of all arrays, in the order in which the kernel takes
+    them.
+    """
     n, m, nz, w = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], padded(model.ints[NV])
     world = max(terms_size(model), aba_derivatives_size(model))
     state = elimination_size(SCALAR, model) + world + n + 2 * m + 2 * nz + nz * n + w
     given = 2 * (m + n) * (w + 3) + 4 * w + 2 * n * w + m * n
     constrained = given + local_size(SCALAR, model, p_y, p_w, nu)
-    return WIDTH * 26 + state + max(4 * n * n, constrained)  # as many arrays fill whole registers
+    return WIDTH * 26 + state + max(4 * n * n, constrained)  # each array rounded up to whole registers
 
 
 @inline
 def put_local_space(lane, model, state, coordinates, way, same, known, actuators, work, space):
-    """All that follows from the motions S in X and, if y and w are not the same, N: False if some moves no inertia."""
+    """All of `space` from X = S and, if y and w differ, N. Returns False if some motion has no inertia."""
     p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
     inertia = take_matrix(work, p_w, padded_for(lane, p_w + 1))
     if not constrained_motion(lane, model, known.e, space.M, known.h, state.tau, work, inertia, space.a, space.lam):
@@ -113,9 +115,9 @@ def put_local_space(lane, model, state, coordinates, way, same, known, actuators
 def linearize_constrained(model, state, coordinates, actuators, tolerance, work, space):
     """The local state space at one state; arguments as for `linearize_kernel`, results in `space`.
 
-    The elimination's part of the workspace begins at its `first_place`. Coordinates that are LEFT, or the TANGENT space
-    (`liedyn.mechanics.constraints.free_velocities`), are those of the velocities, for both of which R_w and R_y are
-    written here. Returns (status, rank, condition) of the velocities, and the same of the coordinates.
+    The elimination's part of the workspace begins at its `first_place`. For the choices LEFT and TANGENT
+    (`liedyn.mechanics.constraints.free_velocities`) y and w are the same coordinates; their rows are written to R_w and
+    R_y here. Returns (status, rank, condition) of the velocities, and the same of the coordinates.
     """
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     R_y, virtual_y, R_w, virtual_w = coordinates
@@ -132,7 +134,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
         cut_bias_kernel(model, world, True, known.rho)
         cut_velocity_kernel(SCALAR, model, world, True, known.z)
 
-    # the independent velocities, and S: which velocities depend on which
+    # the elimination (which velocities depend on which), and S
     clear(X)
     leave, tangent = is_left(virtual_w, LEFT), is_left(virtual_w, TANGENT)
     for j in range(n):
@@ -152,7 +154,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
         spanned_motions(SCALAR, R_w, p_y, X)
     for k in range(R_w.size if leave or tangent else 0):
         store(SCALAR, R_y, k, load(SCALAR, R_w, k))
-    if way != GIVEN:  # a tangent space is better than the coordinates that are left
+    if way != GIVEN:  # a tangent space is better conditioned than the coordinates that pivoting chooses
         status, condition = OK, picked_condition(SCALAR, model, e, G, p_w)
     if way == PICKED:
         picked_motions(SCALAR, model, e, R_w, p_y, X)
@@ -166,7 +168,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
             choosable[j] = 1.0
         eliminate(model, G, gamma, choosable, tolerance, e)
 
-    # the coordinates, and N where it is not S
+    # the coordinates, and N if it differs from S
     holonomic_rows(model, mask)
     same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
     status_y, rank_y, condition_y = OK, rank, condition
@@ -183,7 +185,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
 
 @kernel_in_place
 def linearize_in_place(model, state, coordinates, actuators, tolerance, work, space):
-    """`linearize_constrained`, or for a tree without constraints in its own coordinates what costs less."""
+    """`linearize_constrained`, or the cheaper `linearize_unconstrained` for a free tree in its own coordinates."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     if space.lam.size == 0 and picks_all_in_order(R_w, virtual_w) and picks_all_in_order(R_y, virtual_y):
         return linearize_unconstrained(model, state, coordinates, actuators, tolerance, work, space)
@@ -192,7 +194,7 @@ def linearize_in_place(model, state, coordinates, actuators, tolerance, work, sp
 
 @kernel_in_place
 def put_right_inverse(model, e, G_sharp):
-    """G_1^# in as many columns of G_sharp as there are independent rows, in their order (`put_row_order`)."""
+    """G_1^#: as many columns of G_sharp as there are independent rows, in their order (`put_row_order`)."""
     (dependent, columns), k = dependent_dofs(model, e), 0
     G_sharp[:] = 0.0
     if is_sparse(model, e):
@@ -208,7 +210,7 @@ def put_right_inverse(model, e, G_sharp):
 
 @inline_array
 def new_space(model, p_y, p_w, nu):
-    """Room for the local state space of one state, zeros where kernels may leave what there was."""
+    """Arrays for the local state space of one state; zero where kernels do not write all entries."""
     n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
     return LocalSpace(
         np.zeros((x, x)), np.zeros((x, nu)), np.zeros(x), np.zeros(p_w), np.zeros(n), np.zeros(m), np.zeros(m),
@@ -226,9 +228,9 @@ def linearize_kernel(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, ac
 
     R and `virtual` as for `nullspace_kernel`, for the coordinates y and the velocities w; `actuators` is tau = S_u u,
     (n, nu). Returns (status, rank, condition) of the velocities, the same of the coordinates, and a `Local`: A, B, f0;
-    w, a and lam; residual and psi (m); the order of the rows, G (m, n) and a right inverse of G_1 (n, m, as many
-    columns as G_1 has rows); N (n, p_y), X = [Delta S] (n, p_y + p_w); da, the acceleration's derivative by (y, w, u);
-    balance = G^T dlambda; the last four are padded.
+    w, a and lam; residual and psi (m); the order of the rows, G (m, n) and a right inverse of G_1 (n, m; as many
+    columns are used as G_1 has rows); N (n, p_y), X = [Delta S] (n, p_y + p_w); da, the derivative of a by (y, w, u);
+    balance = G^T dlambda. The last four are padded.
     """
     n, m = model.ints[NV], model.ints[N_ROWS]
     p_y, p_w, nu = virtual_y.size, virtual_w.size, actuators.shape[1]

@@ -1,6 +1,6 @@
-"""The rows of wdot in a local state space: K^T M K wdot = K^T balance + K^T S_u u, then in the coordinates w.
+"""The rows of wdot in a local state space: K^T M K wdot = K^T balance + K^T S_u u, then transformed to w.
 
-K is that of the elimination's own coordinates (symbols: `liedyn.linear.local`).
+K belongs to the coordinates that the elimination chose (symbols: `liedyn.linear.local`).
 """
 from liedyn.linear.choice import PICKED, SPANNED, into_choice, into_picked, into_span
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -16,7 +16,7 @@ from liedyn.mechanics.constraints.elimination import (
 
 @inline
 def actuators_at_once(lane, actuators, j, i):
-    """Row j of the matrix of actuators from column i on, a register of it; in lanes, where all states have it."""
+    """A register of row j of the actuator matrix, from column i on; in lanes one entry, repeated for all states."""
     nu = actuators.shape[1]
     if at_once(lane) == 1:
         return splat(LANES, at(actuators, j, i))
@@ -25,7 +25,7 @@ def actuators_at_once(lane, actuators, j, i):
 
 @inline
 def reduce_balance(lane, model, e, balance, blocks, actuators, inputs, lower):
-    """lower = K^T [balance, S_u], the inputs from column `inputs` on, for the elimination's own K."""
+    """lower = K^T [balance, S_u], the inputs from column `inputs` on, with the elimination's own K."""
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     p, nu = lower.shape[0], actuators.shape[1]
     slopes, width, to = dependence(lane, model, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
@@ -50,7 +50,7 @@ def reduce_balance(lane, model, e, balance, blocks, actuators, inputs, lower):
 
 @inline
 def put_lower_rows(lane, model, coordinates, way, known, inertia, actuators, work, space):
-    """The rows of wdot in A and B, those of ydot in B; needs the factor of K^T M K, and balance for wdot = 0."""
+    """The rows of wdot in A and B, and of ydot in B; needs the factor of K^T M K, and balance for wdot = 0."""
     p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
     nu, x = actuators.shape[1], p_y + p_w
     own = take_matrix(work, p_w, padded_for(lane, x + nu))
@@ -73,9 +73,9 @@ def put_lower_rows(lane, model, coordinates, way, known, inertia, actuators, wor
 
 @kernel_in_place
 def complete_derivatives(lane, p_y, actuators, space, lower, moved):
-    """da becomes D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ...
+    """da becomes D + S wdot by (y, w, u), and balance the force that the constraints balance, S_u u - M da - ...
 
-    `lower` (p_w rows) and `moved` (n rows) are scratch, padded as da and balance are.
+    `lower` (p_w rows) and `moved` (n rows) are scratch arrays, padded as da and balance are.
     """
     A, B, X, da, balance = space.A, space.B, space.X, space.da, space.balance
     p_w, x, nu, n = A.shape[0] - p_y, A.shape[0], actuators.shape[1], da.shape[0]

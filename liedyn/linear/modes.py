@@ -1,11 +1,11 @@
-"""Modes of a linear model: frequencies, damping, shapes in all coordinates, and which states take part.
+"""Modes of a linear model: frequencies, damping, shapes in all coordinates, and participation of the states.
 
-Eigenvalues at zero (motions that nothing brings back) are taken out first: as A V = 0 for an orthonormal V, A is block
-upper triangular in a basis that begins with V, and the lower block is treated in the same way until it is regular. So
-their chains, of rigid bodies without friction for instance, cost no digits: `eig` alone puts them at +-1e-8 or so. The
-regular block is brought to Schur form. Eigenvalues that are equal as far as rounding can tell (a double one of a chain
-splits by the square root of rounding) are a group; what can be said of a group only, and not of its members, is shared
-among them.
+Eigenvalues at zero (rigid-body motions) are deflated first: as A V = 0 for an orthonormal V, A is block upper
+triangular in a basis that begins with V, and the lower block is treated in the same way until it is regular. So Jordan
+chains at zero, of rigid bodies without friction for instance, lose no digits: `eig` alone returns about +-1e-8. The
+regular block is brought to Schur form. Eigenvalues that are equal to rounding (a double one of a chain splits by the
+square root of rounding) form a group; quantities that are defined for the group only are shared equally among its
+members.
 """
 from dataclasses import dataclass
 
@@ -24,33 +24,33 @@ a millionth of the fastest one are rigid."""
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Modes:
-    """Modes of a linear model, slow ones first; of a conjugate pair that with the positive imaginary part.
+    """Modes of a linear model, slow ones first; of a conjugate pair the one with positive imaginary part.
 
     Attributes
     ----------
     eigenvalues : ndarray of complex, shape (k,)
-        [1/s]
+        Eigenvalues s [1/s].
     frequencies : ndarray, shape (k,)
         Natural frequencies |s| / 2 pi [Hz].
     omega : ndarray, shape (k,)
-        The same in [rad/s].
+        Natural angular frequencies |s| [rad/s].
     damped : ndarray, shape (k,)
-        Frequencies at which they oscillate, Im s [rad/s]; zero where they do not.
+        Frequencies of the damped oscillation, Im s [rad/s]; zero for real eigenvalues.
     damping : ndarray, shape (k,)
-        Damping ratios -Re s / |s|: 1 where a mode decays without oscillation, negative where it grows, 0 of rigid ones.
+        Damping ratios -Re s / |s|: 1 if a mode decays without oscillation, negative if it grows, 0 for rigid ones.
     rigid : ndarray of bool, shape (k,)
-        Motions that nothing brings back, s = 0: one for each displacement or velocity that stays as it is.
+        True for rigid-body motions, s = 0: one for each displacement or velocity that stays constant.
     shapes : ndarray of complex, shape (k, nv)
         Displacements of all coordinates, the dependent ones too: dq(t) = Re(shape exp(s t)). The largest entry is 1;
-        entries are [rad] or [m], as their coordinates are.
+        entries are in [rad] or [m], as their coordinates are.
     vectors : ndarray of complex, shape (k, x)
-        The same in the states of the model: right eigenvectors, A x = s x. Of repeated modes those whose displacements
-        are real, if there are such.
+        The modes in the states of the model: right eigenvectors, A x = s x. For repeated eigenvalues, vectors with
+        real displacements, if there are such.
     participation : ndarray, shape (k, x)
-        How much of each state takes part: real part of the right times the left eigenvector, each row's sum is 1. Equal
-        modes share what they have together.
+        Participation of each state: real part of the right times the left eigenvector; each row's sum is 1. Equal
+        modes share their participation equally.
     states : tuple of str
-        Those of the model.
+        Names of the model's states.
     """
 
     eigenvalues: np.ndarray
@@ -92,8 +92,8 @@ def modes(ss):
     Parameters
     ----------
     ss : LocalStateSpace
-        One model, as `linearize` gives it. Modes say how it moves about its operating point; that may be at rest or not
-        (then f0 is a drift besides).
+        One model, as `linearize` returns it. The modes describe perturbations of its operating point, which may be at
+        rest or not (f0 is left out).
 
     Returns
     -------
@@ -103,7 +103,7 @@ def modes(ss):
     Raises
     ------
     InputError
-        It is no such model, or a batch of them: take ``ss[k]``.
+        ss is no such model, or a batch of models: take ``ss[k]``.
 
     Notes
     -----
@@ -131,7 +131,8 @@ def modes(ss):
     s, X, share = s[chosen], X[:, chosen].T, share[chosen]
     shapes = X[:, :ss.K.shape[1]] @ ss.K.T
     for k, shape in enumerate(shapes):
-        all_of_it = shape if np.abs(shape).max(initial=0.0) > 0.0 else X[k]  # a velocity that stays, say
+        # a velocity that stays constant, for example
+        all_of_it = shape if np.abs(shape).max(initial=0.0) > 0.0 else X[k]
         unit = all_of_it[_largest(all_of_it)]
         shapes[k], X[k] = shape / unit, X[k] / unit
     omega, rigid = np.abs(s), s == 0.0
@@ -140,13 +141,13 @@ def modes(ss):
 
 
 def _largest(x):
-    """The first of the entries that are largest but for rounding."""
+    """Index of the first entry that is largest, up to rounding."""
     size = np.abs(x)
     return int((size > (1.0 - 1e-9) * size.max()).argmax())
 
 
 def _eigen(A, p):
-    """Eigenvalues, right eigenvectors (x, k) and participation (k, x); of a chain at zero only what is a vector.
+    """Eigenvalues, right eigenvectors (x, k) and participation (k, x); for a chain at zero its null vectors only.
 
     The first p states are displacements.
     """
@@ -155,7 +156,7 @@ def _eigen(A, p):
     n = len(A)
     if n == 0:
         return np.empty(0, complex), np.empty((0, 0), complex), np.empty((0, 0))
-    # displacements and velocities of one size: time in units of the fastest mode or so
+    # scales displacements and velocities alike: the unit of time is about that of the fastest mode
     scale = np.ones(n)
     scale[p:] = np.sqrt(np.linalg.norm(A[p:, :p], 2)) or 1.0 if 0 < p < n else 1.0
     balanced = A * scale / scale[:, None]
@@ -169,14 +170,14 @@ def _eigen(A, p):
     U = np.block([[np.eye(r), np.zeros((r, n - r))], [np.zeros((n - r, r)), Z]])
     T = np.block([[T[:r, :r], T[:r, r:] @ Z], [np.zeros((n - r, r)), lower]])
     s = np.diag(lower).copy()
-    for i in np.flatnonzero(np.diag(blocks, -1)):  # pairs are pairs, whatever rounding does to them
+    for i in np.flatnonzero(np.diag(blocks, -1)):  # conjugate pairs stay pairs in spite of rounding
         turn = 1j if s[i].imag > s[i + 1].imag else -1j
         s[i:i + 2] = blocks[i, i] + turn * np.sqrt(-blocks[i, i + 1] * blocks[i + 1, i]) * np.array([1.0, -1.0])
     X = np.zeros((n, n - r), complex)
     for k in range(n - r):
         X[r + k, k] = 1.0
         above = T[:r + k, :r + k] - s[k] * np.eye(r + k)
-        size = np.spacing(np.abs(T).max(initial=1e-300))  # of a chain: its vectors are parallel, not infinite
+        size = np.spacing(np.abs(T).max(initial=1e-300))  # keeps the nearly parallel vectors of a chain finite
         np.fill_diagonal(above, np.where(np.abs(np.diag(above)) < size, size, np.diag(above)))
         X[:r + k, k] = solve_triangular(above, -T[:r + k, r + k])
     X = scale[:, None] * (Q @ U @ X)
@@ -195,8 +196,8 @@ def _eigen(A, p):
 
 
 def _without_zeros(A):
-    """An orthogonal basis in which A is [[N, *], [0, regular]], N strictly upper triangular by blocks: the basis, the
-    blocks of N as (begin, end), and how many of its columns are null vectors of A."""
+    """An orthogonal basis in which A is [[N, *], [0, regular]], N strictly block upper triangular: the basis, the
+    blocks of N as (begin, end), and the number of its columns that are null vectors of A."""
     n = len(A)
     Q, blocks, r = np.eye(n), [], 0
     least = ZERO * np.finfo(float).eps * np.linalg.norm(A, 2) if n else 0.0
@@ -212,7 +213,7 @@ def _without_zeros(A):
 
 
 def _groups(s):
-    """Numbers of eigenvalues that are equal but for rounding."""
+    """Group number of each eigenvalue; eigenvalues that are equal to rounding have the same."""
     left, groups = list(np.argsort(np.abs(s), kind="stable")), []
     while left:
         group = [k for k in left if abs(s[k] - s[left[0]]) <= EQUAL * abs(s[left[0]])]
@@ -222,7 +223,7 @@ def _groups(s):
 
 
 def _standing(X, p):
-    """The eigenvectors X (n, m) of a group, mixed so that their displacements are real, where m of them are
+    """The eigenvectors X (n, m) of a group, combined so that their displacements are real, if m of these are
     independent and have a real basis."""
     D = X[:p]
     basis, sizes, _ = np.linalg.svd(np.hstack([D.real, D.imag]))
@@ -233,18 +234,20 @@ def _standing(X, p):
 
 
 def _plain(V):
-    """Real columns of the same span that are the identity in some rows: coordinates, as far as can be."""
+    """Real columns of the same span, with the identity in some of the rows."""
     from scipy.linalg import qr
 
     _, R, order = qr(V.T, mode="economic", pivoting=True)
-    reduced = np.linalg.solve(R[:, :V.shape[1]], R)  # the identity in the rows that were chosen
+    reduced = np.linalg.solve(R[:, :V.shape[1]], R)  # the identity in the chosen rows
     out = np.empty_like(V)
     out[order] = reduced.T
     return out[:, np.argsort(order[:V.shape[1]])]
 
 
 def _shared(T, U, chosen):
-    """Each chosen eigenvalue's part of the diagonal of their spectral projector; A = U T U^H, T upper triangular."""
+    """Each chosen eigenvalue's equal share of the diagonal of the group's spectral projector; A = U T U^H, T
+    triangular.
+    """
     from scipy.linalg import solve_sylvester
 
     lead = np.flatnonzero(chosen)

@@ -1,12 +1,12 @@
-"""The local state space of a tree that no constraints hold, in its own coordinates: y = q, w = v.
+"""The local state space of a tree without constraints, in its own coordinates: y = q, w = v.
 
-Nothing depends on anything else, N = S = 1 and Delta = 0 (symbols: `liedyn.linear.local`), and what is left are
-the derivatives of forward dynamics from their sparse factors,
+All coordinates are independent, N = S = 1 and Delta = 0 (symbols: `liedyn.linear.local`), so that only the derivatives
+of forward dynamics remain, from their sparse factors:
 
     A = [-ad_v    1   ]      B = [   0    ]
         [da/dq  da/dv ]          [M^-1 S_u]
 
-in one body for a state and for W of them in lanes.
+The same body is compiled for one state and for W of them in lanes.
 """
 from numba import types
 
@@ -24,7 +24,7 @@ from liedyn.model.packed_records import MODEL, dof_count, dof_total, first_dof, 
 
 @inline
 def picks_all_in_order(R, virtual):
-    """Does row k pick coordinate k of the tree, for each?"""
+    """True if row k picks coordinate k of the tree, for each k."""
     n = R.shape[1]
     if virtual.size != n:
         return False
@@ -32,7 +32,7 @@ def picks_all_in_order(R, virtual):
     for k in range(n):
         if virtual[k] >= 0 or at(R, k, k) != 1.0:
             return False
-        for c in range((n + 1) * k + 1, min((n + 1) * (k + 1), R.size), WIDTH):  # between two of the diagonal
+        for c in range((n + 1) * k + 1, min((n + 1) * (k + 1), R.size), WIDTH):  # entries between two of the diagonal
             others = larger(others, magnitude(load_at_once(SCALAR, R, c, (n + 1) * (k + 1) - c)))
     return largest_lane(others) == 0.0
 
@@ -47,7 +47,7 @@ def put_minus_skew(lane, w, A, i, j):
 
 @inline
 def put_tangent_bracket(lane, model, v, A):
-    """-ad_v joint by joint in the rows of ydot: zero but for ball and free joints, whose tangents turn with them."""
+    """-ad_v joint by joint in the rows of ydot: zero except for ball and free joints, whose tangents turn with them."""
     for i in range(link_count(model)):
         j = first_dof(model, i)
         if dof_count(model, i) > 1:
@@ -59,7 +59,7 @@ def put_tangent_bracket(lane, model, v, A):
 
 @kernel_in_place
 def linearize_tree(lane, model, state, actuators, world, work, space):
-    """A, B, f0 and accelerations a. False if M is singular, in any lane."""
+    """A, B, f0 and accelerations a. Returns False if M is singular, in any lane."""
     A, B, f0, a = space.A, space.B, space.f0, space.a
     n, size, x = dof_total(model), width_of(lane) * dof_total(model) * dof_total(model), 2 * dof_total(model)
     L, da_dq, da_dv, Minv = (
@@ -80,14 +80,14 @@ def linearize_tree(lane, model, state, actuators, world, work, space):
         for c in range(actuators.shape[1]):
             s = at(actuators, j, c)
             if s != 0.0:
-                for i in range(n):  # a column of M^-1 is a row
+                for i in range(n):  # M^-1 is symmetric: a column is a row
                     put_element(lane, B, n + i, c, element(lane, B, n + i, c) + s * load(lane, Minv, n * j + i))
     return regular
 
 
 @inline
 def put_tree_directions(lane, space):
-    """N = [1 0] and X = [0 1] (padded), and what wdot moves of accelerations that nothing forces: nothing, so far."""
+    """N = [1 0] and X = [0 1] (padded), and D = 0."""
     clear(space.N)
     clear(space.X)
     clear(space.M)
@@ -102,7 +102,8 @@ def put_tree_directions(lane, space):
 @late(MODEL, STATE, COORDINATES, MATRIX, types.float64, VECTOR, SPACE,
       returns=types.Tuple((types.int64, types.int64, types.float64) * 2))
 def linearize_unconstrained(model, state, coordinates, actuators, tolerance, work, space):
-    """`linearize_constrained` (`liedyn.linear.local`) without constraints, for R that picks all in order."""
+    """`linearize_constrained` (`liedyn.linear.local`) without constraints, for R that picks all coordinates in
+    order."""
     work[0] = first_place(work)
     put_tree_directions(SCALAR, space)
     world = take_vector(work, aba_derivatives_size(model))

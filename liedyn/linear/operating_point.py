@@ -1,4 +1,4 @@
-"""The linearization of one state, from Python, where all that can be wrong with it has a name."""
+"""The linearization of one state, from Python, with an error message for each cause of failure."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +23,14 @@ are those of the manifold, and off it there is no state to linearize about."""
 
 
 def require_consistent(robot, q, v, residual, psi, tolerance):
-    """The state lies on the constraint manifold; returns the largest closure error.
+    """Requires a state on the constraint manifold; returns the largest closure error.
 
     Raises
     ------
     ClosureError
         A loop is open, or another constraint is not met.
     InputError
-        The velocity opens a loop, or breaks another constraint.
+        The velocity violates a constraint.
     """
     if not len(residual):
         return 0.0
@@ -52,21 +52,22 @@ def require_consistent(robot, q, v, residual, psi, tolerance):
 
 
 def _clock(robot):
-    """What to add to a message about a robot with functions, some of which may prescribe motions."""
+    """Addition to messages about robots with functions of time, some of which may prescribe motions."""
     return f"; prescribed motions are taken at t = {robot.t:g}, use robot.at(t) for another time" if (
         robot.functions) else ""
 
 
 def actuators_of(robot, loop=None):
-    """tau = S_u u, with the inputs of a feedback behind those of the actuators."""
-    if "actuators" not in robot.memo:  # the robot's own is read-only: Numba would compile all kernels once more for it
+    """S_u of tau = S_u u, with the inputs of a feedback behind those of the actuators."""
+    # a copy: the robot's own is read-only, a type for which Numba would compile all kernels once more
+    if "actuators" not in robot.memo:
         robot.memo["actuators"] = robot.tree_actuators.copy()
     return robot.memo["actuators"] if loop is None else np.hstack([robot.tree_actuators, loop.S])
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of one state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
+    """One linearized state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
 
     coordinates: Independent
     velocities: Independent
@@ -99,21 +100,22 @@ def linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance
 
 
 def least(x):
-    return x[0] if len(x) == 1 else np.minimum.reduce(x)  # a method of arrays asks more first
+    return x[0] if len(x) == 1 else np.minimum.reduce(x)  # a method of arrays has more overhead
 
 
 def left_as_tangent(chosen):
-    """Are the coordinates tangent spaces that the kernel chooses at each state?"""
+    """True if the coordinates are tangent spaces, which the kernel computes at each state."""
     return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
 
 
 def judge(robot, lead, y, w, state, a, rank, condition, condition_y, tolerance):
-    """SingularConfigurationError at a singular configuration, a warning where few digits are left."""
+    """Raises SingularConfigurationError at a singular configuration, warns if few digits are correct."""
     require_regular(robot, lead, state.q, rank, tolerance)
     largest = np.maximum(condition, condition_y)
     if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, largest, LINEARIZATION):
         worst = -least(-condition)
-        if worst > POOR_CONDITION and left_as_tangent(w):  # that is of the coordinates which the elimination left
+        # `worst` is the condition of the coordinates that pivoting chose
+        if worst > POOR_CONDITION and left_as_tangent(w):
             worst = tangent_conditions(robot, state.q[condition.argmax()][None], tolerance)[0]
         warn_if_poor(w, worst)
         if y is not w:

@@ -1,16 +1,16 @@
 """Rows of C and D for every kind of output, in compiled code (names: `liedyn.linear.outputs`).
 
-The columns of [N 0], [Delta S] and da say how a direction of (y, w, u) changes q, v and a. What links and cut joints do
-then are the variations that A and B are made of (`liedyn.mechanics.tree.tangent_recursion`), in world coordinates and
-seen from the link, so that a body has them in its own frame. Their accelerations contain gravity A_g, those of a body
-do not:
+The columns of [N 0], [Delta S] and da give the changes of q, v and a along a direction of (y, w, u). The changes of
+links and cut joints are then the variations from which A and B are made (`liedyn.mechanics.tree.tangent_recursion`), in
+world axes and seen from the link, so that those of a body are in its own frame. The accelerations of that recursion
+contain gravity A_g; the acceleration of a body r does not:
 
     dA_r = dA + sum S_j da_j - ad(A_g, eta)
 
-Multipliers are of minimum norm, and stay so: G^T dlambda = balance decides within the range of G. lambda stays in that
-range, lambda = G x, as it turns with q: the part of dlambda outside is the part outside of dG x (Golub and Pereyra
+Multipliers are of least norm. Within the range of G, G^T dlambda = balance determines dlambda. As q varies,
+lambda = G x stays in that range: the part of dlambda outside it is the part of dG x outside it (Golub and Pereyra
 1973, derivative of a projector). With W and T of the elimination, and d = (dG x)_rest - T (dG x)_1 for the rows that
-depend on others,
+are combinations of others,
 
     mu = W^T balance        (1 + T T^T) dlambda_rest = T mu + d        dlambda_1 = mu - T^T dlambda_rest
 """
@@ -54,12 +54,12 @@ POSITION, VELOCITY, ACCELERATION = range(3)
 
 @inline
 def output_size(lane, model, count, x, nu):
-    """Numbers in the workspace of `put_outputs`, for C (count, x) and D (count, nu)."""
+    """Size of the workspace of `put_outputs`, for C (count, x) and D (count, nu)."""
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     links, width = link_count(model), padded_for(lane, x + nu)
     state = world_size(model) + CUT_SIZE * loop_count(model) + nz * n + n + BODY_SIZE * links
     variations = VARIATION * WIDTH * links + (2 * nz + n + m) * padded_for(lane, x)
-    state += 20 * WIDTH  # as many arrays fill whole registers
+    state += 20 * WIDTH  # each array rounded up to whole registers
     return WIDTH + width_of(lane) * state + variations + (count + 2 * m) * width + m * padded_for(lane, m)
 
 
@@ -83,7 +83,7 @@ def highest_rate(outputs):
 
 @inline
 def read_accelerations(outputs):
-    """Do they need the derivatives of accelerations and multipliers?"""
+    """True if the outputs need the derivatives of accelerations and multipliers."""
     found = read_multipliers(outputs)
     for r in range(outputs.shape[0]):
         found = found or outputs[r, 1] == ACCELERATION
@@ -99,7 +99,7 @@ def read_multipliers(outputs):
 def put_outputs(lane, model, state, outputs, space, e, work, C, D):
     """C and D for outputs (what, rate, number, first row).
 
-    da and balance are those of `complete_derivatives`, if `read_accelerations` says so; `e` is the workspace of the
+    da and balance come from `complete_derivatives` if `read_accelerations` is true; `e` is the workspace of the
     elimination, `work` has `output_size` numbers.
     """
     q, v, a, N, X, da = state.q, state.v, space.a, space.N, space.X, space.da
@@ -154,7 +154,7 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
 
 @inline
 def put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row):
-    """A coordinate of a cut joint, or its rate, along every column: E reads it."""
+    """Derivative of a coordinate of a cut joint, or of its rate, along every column: E reads it."""
     if rate == VELOCITY:
         add_row(rows, row, 1.0, z_dot, k)
         return
@@ -179,7 +179,7 @@ def along_path(lane, model, world, link, A, b):
 
 @inline
 def put_body_rows(lane, model, world, variations, body, rate, N, da, b, rows, row):
-    """Displacement, twist or twist rate of a body, in its own frame, in block b of columns, where N may have none."""
+    """Displacement, twist or twist rate of a body, in its own frame, in block b of columns; N may have fewer blocks."""
     pose, link, width = body_pose(lane, model, world, body), body_link(model, body), rows.shape[1] // WIDTH
     moves, x = b < N.shape[1] // WIDTH, zero6(LANES)
     if rate == POSITION and moves:
@@ -202,7 +202,7 @@ def put_body_rows(lane, model, world, variations, body, rate, N, da, b, rows, ro
 
 @inline
 def put_wrench_rows(model, l, dlam, rows, row):
-    """The wrench -W dlambda of cut joint l on its child side, in the user's cut axes, along every column."""
+    """Derivative of the wrench -W lambda of cut joint l on its child side, in the user's cut axes, in every column."""
     first, count = loop_rows(model, l)
     kind, width = loop_kind(model, l), rows.shape[1] // WIDTH
     fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
@@ -222,13 +222,13 @@ def put_wrench_rows(model, l, dlam, rows, row):
 
 @inline
 def rows_at(model, e, c):
-    """Where in `e` the numbers of the rows of cluster c begin, independent ones first."""
+    """Where in `e` the row numbers of cluster c begin, independent rows first."""
     return numbering(model)[2] + kept(e, c, ROW)
 
 
 @inline
 def is_moved(model):
-    """Do constraints move by a function of time, or by users' functions?"""
+    """True if constraints depend on time, by a target or by a user's function."""
     moved = False
     for l in range(loop_count(model)):
         moved = moved or has_target(model, l) or family_of(model, l) == CUSTOM
@@ -237,7 +237,7 @@ def is_moved(model):
 
 @inline
 def put_range(lane, model, lam, e, x):
-    """x of lambda = G x that moves dependent velocities only."""
+    """x in lambda = G x; only dependent velocities have non-zero entries."""
     dofs, columns = dependent_dofs(model, e)
     for j in range(dof_total(model)):
         store(lane, x, j, 0.0)
@@ -253,14 +253,14 @@ def put_range(lane, model, lam, e, x):
 
 @kernel_in_place
 def turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still, rates, turned):
-    """turned (m, columns) = dG x along N; needs `world_positions`.
+    """turned (m, columns) = dG x along the columns of N; needs `world_positions`.
 
-    bodies, still (n rows) and rates (m rows) are scratch, the matrices as wide as N; x comes back as zeros.
+    bodies, still (n rows) and rates (m rows) are scratch matrices as wide as N; x is set to zero.
     """
     a, lam, N = space.a, space.lam, space.N
     clear(turned)
     clear(still)
-    for sign in (1.0, -1.0):  # less what moves by itself, at x = 0
+    for sign in (1.0, -1.0):  # the difference of the variations at x and at 0, where only prescribed motions contribute
         if sign > 0.0 or is_moved(model):
             world_velocities(lane, model, x, world)
             put_cuts(lane, model, world, lam, bodies, cuts)
@@ -275,7 +275,7 @@ def turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still, 
 
 @kernel_in_place
 def put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam):
-    """dlambda (m, columns), as at the top; needs `world_positions`."""
+    """dlambda (m, columns), by the equations at the top; needs `world_positions`."""
     n, m, columns, lam, N, balance = model.ints[NV], dlam.shape[0], dlam.shape[1], space.lam, space.N, space.balance
     begin = work[0]
     if width_of(lane) == 1 and is_sparse(model, e):
@@ -306,7 +306,7 @@ def put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts
 
 @inline
 def keep_shortest(lane, table, rank, rows, own, turned, work, dlam):
-    """dlambda of one cluster in place of mu; `own` are the columns of the table that belong to independent rows."""
+    """Replaces mu by dlambda of one cluster; `own` are the columns of the table that belong to independent rows."""
     begin, rest, columns = work[0], table.shape[0] - rank, dlam.shape[1]
     normal, right = take_matrix(work, rest, padded_for(lane, rest)), take_matrix(work, rest, columns)
     clear(normal)

@@ -1,15 +1,16 @@
-"""Outputs of a linearized mechanism: each name becomes rows of C and D (Spencer 2004, 4.4 for body Jacobians).
+"""Outputs of a linearized mechanism: each name becomes rows of C and D (body Jacobians: Spencer 2004, 4.4).
 
-| output | rows | what it is |
+| output | rows | meaning |
 |---|---|---|
 | ``name`` or ``position:name`` | 1 | a coordinate of the tree or of a cut joint |
-| ``velocity:name``, ``acceleration:name`` | 1 | its first and second rate |
+| ``velocity:name``, ``acceleration:name`` | 1 | its first and second time derivative |
 | ``pose:body`` | 6 | body-fixed displacement (rotation, translation) of a body or frame |
-| ``twist:body``, ``twist_rate:body`` | 6 | its body-fixed twist (omega, v) and the rate of that |
+| ``twist:body``, ``twist_rate:body`` | 6 | body-fixed twist (omega, v) of a body or frame, and its rate |
 | ``wrench:loop`` | 6 | wrench of the cut joint on its child side, in the cut frame |
-| ``wrench:contact`` | 6 | of a constraint between two bodies, about the origin of frame B in the axes of frame A |
+| ``wrench:contact`` | 6 | wrench of a constraint between two bodies, about the origin of frame B in the axes of frame A
+|
 
-A name of several coordinates (a joint, a loop) stands for all of them.
+A name with several coordinates (a joint, a loop) stands for all of them.
 """
 from dataclasses import dataclass
 
@@ -37,11 +38,11 @@ class OutputPlan:
     labels : tuple of str
         One for each row of C and D.
     parts : ndarray of int64, shape (count, 4)
-        What it belongs to, which of its rates it is, its number, its first row; none where the outputs are the
+        Kind (coordinate, body, ...), order of the time derivative, number, first row; empty if the outputs are the
         independent coordinates themselves.
     contacts : tuple of (int, int)
-        Number and first row of each constraint between bodies, other than a loop, whose wrench is an output; those are
-        not among the parts (`liedyn.linear.contact_linearization`).
+        Number and first row of each constraint between bodies, other than a loop, whose wrench is an output; these
+        are not in `parts` (`liedyn.linear.contact_linearization`).
     """
 
     labels: tuple
@@ -50,7 +51,7 @@ class OutputPlan:
 
 
 def output_plan(robot, names, chosen):
-    """The plan for outputs by name, independent coordinates being chosen.
+    """The plan for outputs by name; `chosen` are the independent coordinates, used if names is None.
 
     Raises
     ------

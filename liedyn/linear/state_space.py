@@ -15,7 +15,8 @@ from liedyn.machine.texts import printable
 class LocalStateSpace:
     """Exact first-order model dx/dt = f0 + A (x - x0) + B (u - u0), y - y0 = C (x - x0) + D (u - u0) about one state.
 
-    Models of a batch are indexed as its states are, `models[3]`, `models[2, :5]`; a batch has a length and is iterable.
+    Models of a batch are indexed as its states are, `models[3]`, `models[2, :5]`; a batch has a length and can be
+    iterated.
 
     Attributes
     ----------
@@ -28,9 +29,9 @@ class LocalStateSpace:
         Displacements of all coordinates for unit displacements of the independent ones, dq = K dy.
     S : ndarray, shape (nv, p_w)
         Velocities of all coordinates for unit independent velocities, v = S w + drift; K itself where all constraints
-        are holonomic.
+        Velocities of all coordinates for unit independent velocities, v = S w + drift; equal to K if all constraints
     drift : ndarray, shape (nv,)
-        Velocity [rad/s, m/s] that moving constraints force while the independent velocities rest.
+        Velocity [rad/s, m/s] that moving constraints force while the independent velocities are zero.
     states, inputs, outputs : tuple of str
         Names: independent coordinates, then ``velocity:`` and the name of each independent velocity; inputs are
         actuators or generalised forces.
@@ -66,10 +67,10 @@ class LocalStateSpace:
 
     @classmethod
     def of(cls, known):
-        """The same from a dict of attributes, at a quarter of the constructor's time.
+        """A `LocalStateSpace` from a dict of attributes, four times as fast as the constructor.
 
-        What is not in it is worked out when it is read, by its entry "_later": a function of the name, this object, and
-        what else it is given, which returns that attribute and maybe others, by name.
+        Missing attributes are computed when first read, by the entry "_later": a function of the name, this object and
+        further arguments, which returns that attribute and perhaps others, by name.
         """
         made = object.__new__(cls)
         object.__setattr__(made, "__dict__", known)
@@ -87,7 +88,7 @@ class LocalStateSpace:
 
     lead = property(lambda self: self.A.shape[:-2], doc="Leading axes of a batch; () for one model.")
 
-    def __bool__(self):  # a model is there, whatever the length of its batch
+    def __bool__(self):  # true for a batch of length zero, too
         return True
 
     def __len__(self):
@@ -99,7 +100,7 @@ class LocalStateSpace:
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, index):
-        """The model, or the smaller batch of models, of the states `index`."""
+        """The model, or the smaller batch of models, of the states at `index`."""
         if not self.lead:
             raise InputError(f"this is one model and no batch: nothing is at {shown(index)}")
         try:
@@ -148,7 +149,7 @@ class LocalStateSpace:
         return np.sort_complex(np.linalg.eigvals(self.A))
 
     def discretize(self, h):
-        """Exact sampling of this linear model, inputs held between samples (zero-order hold).
+        """Discretise this linear model exactly, with inputs constant between samples (zero-order hold).
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ class LocalStateSpace:
         Returns
         -------
         A_d, B_d : ndarray, shapes (x, x) and (x, nu)
-            ``x[k+1] = A_d x[k] + B_d u[k]`` for deviations from the operating point, whose own motion f0 is left out.
+            ``x[k+1] = A_d x[k] + B_d u[k]`` for deviations from the operating point; f0 is left out.
 
         Raises
         ------
@@ -167,8 +168,8 @@ class LocalStateSpace:
 
         Notes
         -----
-        The exponential of ``[[A, B], [0, 0]] h`` (Van Loan 1978). `liedyn.discretize` follows the moving operating
-        point instead.
+        The exponential of ``[[A, B], [0, 0]] h`` (Van Loan 1978). `liedyn.discretize` linearizes about a moving
+        operating point instead.
 
         Examples
         --------
@@ -196,9 +197,9 @@ class LocalStateSpace:
         Returns
         -------
         control.StateSpace
-            With the names of states and outputs, and of inputs with ``force_`` before them, as those of regulators,
-            filters and :func:`liedyn.to_control`: ``control.interconnect`` joins them. f0 has no place there and is
-            left out.
+            With the names of states and outputs, and of inputs with ``force_`` in front, which are also those of
+            regulators, filters and :func:`liedyn.to_control`: ``control.interconnect`` joins them by name. f0 is left
+            out.
 
         Raises
         ------
@@ -222,7 +223,7 @@ class LocalStateSpace:
         Returns
         -------
         scipy.signal.StateSpace
-            Without names. f0 has no place there and is left out.
+            Without names and without f0.
 
         Examples
         --------
@@ -268,7 +269,7 @@ _SHOWN = 8
 
 
 def _at_index(name, found, models, chosen):
-    """What `models` have by this name, at those of these numbers."""
+    """The attribute `name` of `models`, at the models with the numbers `chosen`."""
     value = getattr(models, name)
     if not isinstance(value, tuple):
         value = np.reshape(value, (-1, *np.shape(value)[len(models.lead):]))[chosen]

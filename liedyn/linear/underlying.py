@@ -14,30 +14,30 @@ from liedyn.model.calls.boundary import states, wrenches
 
 def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
                rank_tolerance=RANK_TOLERANCE):
-    """Linearized underlying ODE in all coordinates, A = [Df] P of the thesis.
+    """Linearized underlying ODE in all coordinates, A = [Df] P (Spencer 2004).
 
     Parameters
     ----------
     robot : Robot
     q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+        Configuration [rad, m; quaternions (x, y, z, w)] at which the loops are closed.
     v : array_like, shape (nv,)
-        Velocity [rad/s, m/s] that keeps them closed.
+        Velocity [rad/s, m/s] that satisfies the constraints.
     tau : array_like, shape (nv,)
         Generalised forces [N m, N].
     independent : sequence of str, "auto", "tangent" or None
-        Coordinates that define the projection P onto the tangent of the constraint manifold, as for `linearize`.
+        Coordinates that define the projection P onto the tangent space of the constraint manifold, as for `linearize`.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, as for `rnea`.
     closure_tolerance : float
         Largest closure error [rad, m] and relative violation of ``G v = 0`` accepted.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
     A : ndarray, shape (2 nv, 2 nv)
-        d(dq, dv)/dt for a tangent perturbation (dq, dv) that is first projected by P. Its rank is 2p at most; at an
+        d(dq, dv)/dt for a tangent perturbation (dq, dv), which is first projected by P. Its rank is at most 2p; at an
         equilibrium its spectrum is that of the local state space, and zeros.
 
     Raises
@@ -45,11 +45,12 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     ClosureError
         A loop is open at q.
     InputError
-        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates; a
-        contact slides with friction, or is at a transition; the robot has force elements.
+        v violates the constraints, a shape does not fit, an entry is not finite, a name is unknown, or there are too
+        many or too few coordinates; a contact slides with friction, or is at a transition; the robot has force
+        elements.
     SingularConfigurationError
         A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
-        the motion, or some motion moves no inertia.
+        the motion, or some motion has no inertia.
 
     Warns
     -----

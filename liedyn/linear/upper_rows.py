@@ -1,7 +1,7 @@
 """The rows of ydot = R_y v in a local state space: A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N, A_yw = R_y S.
 
 ad_v acts joint by joint, and is zero unless a ball or free joint is among the coordinates: its tangent turns with it.
-Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbols: `liedyn.linear.local`).
+If y and w are the same coordinates, -R ad_v N and 1 remain (symbols: `liedyn.linear.local`).
 """
 from liedyn.lie.algebra import cross
 from liedyn.linear.choice import reads_cuts
@@ -27,7 +27,7 @@ def subtract_cross(lane, w, X, from_, p, out, to):
 
 @inline
 def subtract_tangent_bracket(lane, model, v, N, p, out):
-    """out -= ad_v N joint by joint: zero but for ball and free joints."""
+    """out -= ad_v N joint by joint: zero except for ball and free joints."""
     for i in range(link_count(model)):
         j = first_dof(model, i)
         if dof_count(model, i) > 1:
@@ -40,13 +40,13 @@ def subtract_tangent_bracket(lane, model, v, N, p, out):
 
 @kernel_in_place
 def turning(model, v, N, p, out):
-    """out -= ad_v N for the first p columns, as a kernel."""
+    """`subtract_tangent_bracket` for the first p columns, compiled as a kernel."""
     subtract_tangent_bracket(SCALAR, model, v, N, p, out)
 
 
 @inline
 def subtract_virtual_bracket(lane, model, z, EN, p, out):
-    """out -= ad of the virtual velocities z on E N: zero but for ball cuts."""
+    """out -= ad of the virtual velocities z on E N: zero except for ball cuts."""
     for l in range(loop_count(model)):
         if is_cut(model, l) and loop_kind(model, l) == SPHERICAL:
             k = loop_virtuals(model, l)[0]
@@ -57,12 +57,12 @@ def subtract_virtual_bracket(lane, model, z, EN, p, out):
 def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work, space):
     """The rows of ydot in A and f0.
 
-    `virtual_upper` (nz rows, padded) comes with the variations of the virtual velocities, if y reads any and is not the
-    same as w.
+    `virtual_upper` (nz rows, padded) has the variations of the virtual velocities, if y reads any and y and w
+    differ.
     """
     R_y, virtual_y, A, N = coordinates.R_y, coordinates.virtual_y, space.A, space.N
     p, n, begin = virtual_y.size, columns_of(lane, R_y), work[0]
-    # tangent spaces turn with ball and free joints, which have more coordinates than velocities
+    # tangent spaces turn with ball and free joints, whose configuration has more numbers than their velocity
     reads, moves = reads_cuts(virtual_y), not same or q_total(model) != dof_total(model)
     upper = take_matrix(work, n if moves else 0, N.shape[1])
     if moves:

@@ -1,10 +1,10 @@
 """Derivatives by the parameters of a robot: masses, lengths, springs, friction, gravity.
 
-Names of parameters and what they change in a model (`parameters`, `changes`); second variations (`second_order`) of
-links (`links`), of the frames that constraints join (`sides`), of rows (`rows`, `contacts`), of rotations (`rotations`)
-and of force elements (`laws`, `elements`, `bushings`), together (`variations`); what displaces nothing, in closed form
-(`at_rest`, `columns_at_rest`); partial derivatives (`partials`); total derivatives of accelerations and linear models
-(`columns`, `linear_model`, `sensitivities`).
+Parameters by name and what they change in a model (`model_parameters`, `changes`); second variations
+(`second_order_sensitivity`) of links, of the frames that constraints join (`two_frames`), of constraint rows
+(`row_sensitivity`, `contact_sensitivity`), of rotations and of force elements (`law_sensitivity`,
+`element_sensitivity`); all of them together (`variations`), for many states (`sensitivity_columns`); partial
+derivatives (`partials`); total derivatives of accelerations and linear models (`linear_model`, `sensitivities`).
 """
 from liedyn.linear.sensitivity.sensitivities import sensitivities
 from liedyn.linear.sensitivity.sensitivities import Sensitivity

@@ -1,24 +1,24 @@
-"""What parameters change in a model, and how kernels read it.
+"""The numbers of the packed model that a parameter changes, and how kernels read them.
 
-A parameter is a list of *changes*: derivatives, by the parameter, of numbers of the packed model. A change has a kind,
-the number of what it changes, and numbers of its own:
+A parameter is a list of *changes*: derivatives of numbers of the packed model by the parameter. A change has a kind,
+the index of the link, constraint or degree of freedom that it changes, and its derivatives:
 
 ====================== ============= =================================================================================
-SHIFT                  link          six: displacement of the link's joint against its parent, a twist at the parent
-                                     link's frame; all that the link carries is displaced with it
+SHIFT                    link          six: displacement of the link's joint relative to its parent, a twist at the
+                                       parent link's frame; all that the link carries moves with it
 INERTIA                link          ten: of (m, h, J) in the link's frame
 SIDE_A, SIDE_B         constraint    six: displacement of frame A or B, a twist at the frame of the link that has it
 LENGTH, RADIUS         constraint    one
 GRAVITY                -             three
-ARMATURE, DAMPING,     degree of     one; rest of a joint with one degree of freedom
-STIFFNESS, REST        freedom
-NUMBER                 number of     one: of a law of a force element, in the order of `Laws.numbers`
-                       the laws
-FRICTION               constraint    one: coefficient of friction, which no equation here has
+ARMATURE, DAMPING,       degree of     one; REST only for a joint with one degree of freedom
+STIFFNESS, REST          freedom
+NUMBER                   index of      one: of a law of a force element, in the order of `Laws.numbers`
+                         the number
+FRICTION                 constraint    one: coefficient of friction, which `spread` does not hold
 ====================== ============= =================================================================================
 
-Kernels take a register of parameters at a time: `put_changes` spreads the changes of each over arrays with a register
-for every number that may change, twists and inertias in world axes.
+Kernels take a register of parameters at a time: `put_changes` writes the changes of each parameter to its lane of
+arrays with one register for every number that may change, twists and inertias in world axes.
 """
 from collections import namedtuple
 
@@ -44,14 +44,14 @@ CHANGES = group(Changes, INTEGERS, INTEGERS, VECTOR)
 """Their type, for `liedyn.machine.compiled.jit.late`; the records lie one behind the other, RECORD integers each."""
 RECORD = 3
 
-# registers of each link, constraint and degree of freedom; those of gravity are the last ones
+# registers per link, constraint and degree of freedom; those of gravity come last
 OF_LINK, TWIST_AT, INERTIA_AT = 16, 0, 6
 OF_LOOP, A_AT, B_AT, LENGTH_AT, RADIUS_AT = 14, 0, 6, 12, 13
 OF_DOF = 4
 
 
 def make_changes(parameters):
-    """`Changes` from one list of (kind, of what, numbers) for each parameter."""
+    """`Changes` from one list of (kind, index, numbers) for each parameter."""
     first, records, numbers = [0], [], []
     for changes in parameters:
         for kind, what, values in changes:
@@ -63,7 +63,7 @@ def make_changes(parameters):
 
 @inline
 def spread_size(model):
-    """Numbers in what `put_changes` fills, of a model without force elements."""
+    """Size of the array that `put_changes` fills, for a model without force elements."""
     links, loops = OF_LINK * link_count(model), OF_LOOP * loop_count(model)
     return WIDTH * (links + loops + OF_DOF * dof_total(model) + 3)
 
@@ -85,13 +85,13 @@ def of_gravity(model):
 
 @inline
 def of_number(model, k):
-    """That of number k of the laws of force elements."""
+    """Register of number k of the laws of force elements."""
     return of_gravity(model) + 3 + k
 
 
 @inline
 def shift_of(spread, i):
-    """Displacement of link i against its parent."""
+    """Displacement of link i relative to its parent."""
     return get6(LANES, spread, OF_LINK * i + TWIST_AT)
 
 
@@ -103,13 +103,13 @@ def inertia_change(spread, i):
 
 @inline
 def number_change(spread, k):
-    """Change of a single number."""
+    """Change of a single number, register k."""
     return load(LANES, spread, k)
 
 
 @inline
 def _place(spread, k, x, slot):
-    """Add a number to one lane of register k."""
+    """Adds x to one lane of register k."""
     store(SCALAR, spread, WIDTH * k + slot, load(SCALAR, spread, WIDTH * k + slot) + x)
 
 
@@ -121,7 +121,7 @@ def _place3(spread, k, a, slot):
 
 @inline
 def _pose(model, work, i):
-    """The pose of link i, or of the world."""
+    """The pose of link i, or of the world for i < 0."""
     if i < 0:
         identity = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
         return seen_from(origin(SCALAR, model, work), identity)
@@ -164,7 +164,7 @@ def _put_change(model, work, kind, what, numbers, at, spread, slot):
 
 @kernel_in_place
 def put_changes(model, changes, b, work, spread):
-    """Spread the changes of block b of the parameters; needs `world_positions`."""
+    """Writes the changes of block b of the parameters to `spread`; needs `world_positions`."""
     for k in range(spread.size // WIDTH):
         store(LANES, spread, k, splat(LANES, 0.0))
     count = changes.first.size - 1

@@ -1,12 +1,13 @@
-"""Rows of contacts, and their wrenches, varied in two directions to second order.
+"""Rows and wrenches of contacts, varied in two directions to second order.
 
-The rows are those of `liedyn.mechanics.constraints.families.contact`, on jets of one order more. C has the axes of
-frame A and the origin of frame B: with L the displacement of b against C, and M that of C against a, along C's axes,
+The rows are those of `liedyn.mechanics.constraints.families.contact`, computed with jets of one order more. Frame C has
+the axes of frame A and the origin of frame B: with L the displacement of b relative to C, and M that of C relative to
+a, in the axes of C,
 
     p_1 = M_1      p_2 = M_2      p_12 = M_12      d_1 = L_1 x d      d_2 = L_2 x d      d_12 = L_12 x d + L_2 x d_1
 
-Residuals are affine in length and radius, rows and wrenches in the radius: their derivatives by these are what a unit
-more of them makes.
+Residuals are affine in length and radius, rows and wrenches in the radius, so that their derivatives are the
+differences for a unit change.
 """
 from liedyn.lie.algebra import Ad_inverse, add, add6, cross, scale, scale6, sub6
 from liedyn.linear.sensitivity import parameter_jets as jets
@@ -29,13 +30,13 @@ UNIT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 @inline
 def place_variations(p, C, M):
-    """p as a quadruple."""
+    """The position p with its variations, as a quadruple."""
     return p, Ad_inverse(C, M[0])[1], Ad_inverse(C, M[1])[1], Ad_inverse(C, M[2])[1]
 
 
 @inline
 def axle_variations(d, C, L):
-    """d as a quadruple, constant in b."""
+    """The axle d with its variations, as a quadruple; it is constant in b."""
     turn_1, turn_2, turn_12 = Ad_inverse(C, L[0])[0], Ad_inverse(C, L[1])[0], Ad_inverse(C, L[2])[0]
     d_1 = cross(turn_1, d)
     return d, d_1, cross(turn_2, d), add(cross(turn_12, d), cross(turn_2, d_1))
@@ -49,7 +50,7 @@ def quadruple_of(x, part):
 
 @inline
 def varied_rows(kind, L, r, p, d, x, x_dot):
-    """The rows as jets, for quadruples of p, d, the relative twist and its rate."""
+    """The constraint rows as jets, for quadruples of p, d, the relative twist and its rate."""
     w, v = quadruple_of(x, 0), quadruple_of(x, 1)
     return rows_to_third_order(kind, L, r, paired(*p, *v), paired(*d, *crossed(w, d)),
                                paired(*w, *quadruple_of(x_dot, 0)), paired(*v, *quadruple_of(x_dot, 1)))
@@ -57,7 +58,7 @@ def varied_rows(kind, L, r, p, d, x, x_dot):
 
 @inline
 def residual_variations(kind, L, r, p, d, moved):
-    """Variations of the residuals' rows by a relative displacement `moved`, in lanes."""
+    """Variations of the residuals by a relative displacement `moved`, in lanes."""
     w, v = moved
     zero = scale(0.0, v)
     still = of_time.constant(p), of_time.constant(d)
@@ -66,7 +67,7 @@ def residual_variations(kind, L, r, p, d, moved):
 
 @inline
 def force_along(kind, L, r, p, d, sizes, w, v):
-    """The power of the rows' forces, four quadruples of them, on a constant twist, as a quadruple."""
+    """The power of the rows' forces, with the four quadruples `sizes`, on a constant twist, as a quadruple."""
     still, zero = zero3(LANES), splat(LANES, 0.0)
     rows = velocity_jets(kind, L, r, p, d, (w, ZERO3, still, still), (v, ZERO3, still, still))
     total = 0.0, 0.0, zero, zero
@@ -77,7 +78,7 @@ def force_along(kind, L, r, p, d, sizes, w, v):
 
 @inline
 def no_force():
-    """Of a row that is not there."""
+    """The quadruple of a row that does not exist: zeros."""
     return 0.0, 0.0, splat(LANES, 0.0), splat(LANES, 0.0)
 
 
@@ -97,7 +98,7 @@ def transposed(x, y, z):
 
 @inline
 def pull(kind, L, r, p, d, sizes):
-    """The wrench of a contact in C, as a quadruple."""
+    """The wrench of a contact in C, as a quadruple, for multipliers `sizes`."""
     e = UNIT
     moment = transposed(force_along(kind, L, r, p, d, sizes, e[0], ZERO3),
                         force_along(kind, L, r, p, d, sizes, e[1], ZERO3),
@@ -110,7 +111,7 @@ def pull(kind, L, r, p, d, sizes):
 
 @inline
 def contact_wrench(kind, L, r, p, d, multipliers, first, count, thicker):
-    """The wrench in C, for multipliers, their variations along 1 and along 2, as a quadruple."""
+    """The wrench in C as a quadruple, for multipliers and their variations along directions 1 and 2."""
     lam = (force_of(*multipliers, first, count, 0), force_of(*multipliers, first, count, 1),
            force_of(*multipliers, first, count, 2), force_of(*multipliers, first, count, 3))
     F, grown = pull(kind, L, r, p, d, lam), pull(kind, L, r + 1.0, p, d, lam)
@@ -120,7 +121,7 @@ def contact_wrench(kind, L, r, p, d, multipliers, first, count, thicker):
 
 @inline
 def vary_contact(model, l, work, multipliers, b, passes, rows):
-    """Rows of contact l, and its wrench on the links, for multipliers, their variations along 1 and along 2."""
+    """Rows of contact l and its wrench on the links, for multipliers and their variations along directions 1 and 2."""
     kind, (first, count) = loop_kind(model, l), present_rows(model, l)
     L, r, p, d, C = contact(model, work, l)
     longer = number_change(passes.spread, of_loop(model, l, LENGTH_AT))

@@ -1,23 +1,24 @@
-"""Forces of force elements varied in two directions to second order: G^T f with f(x, w) of
-`liedyn.linear.sensitivity.law_sensitivity`.
+"""Forces of force elements varied in two directions to second order: G^T f with f(x, w) of `law_sensitivity`.
 
-Elements have a model of their own, with the robot's links and with what they measure as its constraints
-(`liedyn.model.force_elements`). With x and w quadruples,
+
+The elements have a model of their own, with the robot's links, in which the quantities that they measure are the
+constraints (`liedyn.model.force_elements`). With x and w as quadruples,
 
     f_12 = f_x x_12 + f_w w_12 + x_1 (f_xx x_2 + f_xw w_2 + f_xp) + w_1 (f_xw x_2 + f_ww w_2 + f_wp)
 
-and p the numbers of the law. f is then to the links what multipliers are, and varies with all that turns it. Where
-elements act on coordinates z of cut joints, x has besides C z, which varies as the readers of the cut joints do
-(`liedyn.linear.sensitivity.row_sensitivity`), and the forces C^T f along z push both sides of the cut.
+and p the numbers of the law. f then enters as multipliers do, and varies as its line of action turns. For elements
+that act on coordinates z of cut joints, x has also C z, which varies as the readers of the cut joints do
+(`liedyn.linear.sensitivity.row_sensitivity`), and the forces C^T f along z act on both sides of the cut.
 
-Bushings, and wrenches that are given, varied in two directions to second order
-(`liedyn.mechanics.elements.element_wrenches`).
+Bushings, and wrenches that the user gives, follow the same way (`liedyn.mechanics.elements.element_wrenches`).
 
-Along displacements eta = (theta, rho) of B in A, with eta_12 what direction 2 changes of the first, seen from A,
+
+Along displacements eta = (theta, rho) of B in A, where eta_12 is the change of eta_1 along direction 2, seen from A,
 
     p_1 = rho_1 + theta_1 x p        p_12 = rho_12 + theta_12 x p + theta_1 x p_2
 
-and likewise what turns with B, by theta alone. All else is the element's force with quadruples in place of numbers.
+and likewise the vectors that turn with B, by theta alone. The rest is the element's force law with quadruples as
+numbers.
 """
 from collections import namedtuple
 
@@ -60,14 +61,14 @@ from liedyn.model.packed_records import MODEL, dof_total, get6, link_count, zero
 
 @inline
 def moved_with(x, w_1, w_2, w_12):
-    """A vector that turns by these angular displacements."""
+    """A vector that turns by these angular displacements, as a quadruple."""
     x_2 = cross(w_2, x)
     return x, cross(w_1, x), x_2, add(cross(w_12, x), cross(w_1, x_2))
 
 
 @inline
 def product(c, at, x, y):
-    """A matrix (6, 6) of numbers times quadruples of angular and of linear parts."""
+    """A constant (6, 6) matrix times quadruples of angular and of linear parts."""
     a, b = times(c, at, (x[0], y[0])), times(c, at, (x[1], y[1]))
     e, f = times(c, at, (x[2], y[2])), times(c, at, (x[3], y[3]))
     return (a[0], b[0], e[0], f[0]), (a[1], b[1], e[1], f[1])
@@ -75,7 +76,7 @@ def product(c, at, x, y):
 
 @inline
 def bushing(c, at, phi, p, V):
-    """Moment and force at B, in A."""
+    """Moment and force at B, in the axes of A, as quadruples."""
     w = quadruple_of(V, 0)
     held_moment, held = product(c, at, phi, p)
     moment, force = product(c, at + DAMPING_AT, w, added(quadruple_of(V, 1), crossed(w, p)))
@@ -86,7 +87,7 @@ def bushing(c, at, phi, p, V):
 
 @late(MODEL, SLOPES, types.int64, VECTOR, PASSES)
 def vary_bushing(model, slopes, l, work, passes):
-    """Let the element of six rows that the cut joint l measures push its links; needs `vary_links`."""
+    """Adds the wrenches of the six-row element that cut joint l measures to its links; needs `vary_links`."""
     (A, B), r, e = loop_frames(SCALAR, model, work, l), loop_rows(model, l)[0], 0
     while slopes.records[e, ROW] != r:
         e += 1
@@ -120,14 +121,14 @@ quadruples, those of direction 2 in registers."""
 
 @inline
 def element_variations_size(model, numbers):
-    """Numbers in the workspace of `vary_elements`, for laws with so many numbers."""
+    """Size of the workspace of `vary_elements`, for laws with `numbers` numbers."""
     links, cuts = (FLOATS + WIDTH * LANED) * link_count(model), 6 * (1 + WIDTH) * model.ints[N_VIRTUAL]
     return WIDTH * (17 + numbers) + world_size(model) + spread_size(model) + links + cuts
 
 
 @inline
 def take_quadruples(work, count):
-    """Room for so many."""
+    """Arrays for `count` quadruples."""
     return (take_vector(work, count), take_vector(work, count), take_vector(work, WIDTH * count),
             take_vector(work, WIDTH * count))
 
@@ -149,7 +150,7 @@ def add_multiple(x, c, parts, k):
 
 @inline
 def cut_motion(model, l, work, passes):
-    """Of cut joint l the frame of its virtual velocities, M and L, and the relative twist (`sides`)."""
+    """For cut joint l: the frame of its virtual velocities, M and L, and the relative twist (`sides`)."""
     kind, C, first, count = rows_in(SCALAR, model, work, l, True)
     side_a, side_b = sides(model, work, passes, l)
     M, L, x, _ = relative_motion(kind, True, C, side_a, side_b)
@@ -158,14 +159,15 @@ def cut_motion(model, l, work, passes):
 
 @inline
 def read_each(kind, pitch, r, x):
-    """Row r of a quadruple that is seen from C."""
+    """Row r read from each part of a quadruple that is seen from C."""
     return (read(kind, pitch, True, r, x[0]), read(kind, pitch, True, r, x[1]), read(kind, pitch, True, r, x[2]),
             read(kind, pitch, True, r, x[3]))
 
 
 @inline
 def read_cuts(model, work, passes, cuts):
-    """Coordinates and rates of cut joints: along direction 1 C moves against a by M_1, and b against C by L_1."""
+    """Coordinates and rates of cut joints: along direction 1, C moves by M_1 relative to a, and b by L_1 relative to
+    C."""
     none = splat(LANES, 0.0)
     for l in range(loop_count(model)):
         if not is_cut(model, l):
@@ -181,7 +183,7 @@ def read_cuts(model, work, passes, cuts):
 
 @inline
 def push_cuts(model, work, passes, cuts):
-    """The forces along coordinates of cut joints push both sides."""
+    """Applies the forces along coordinates of cut joints to both sides."""
     f, f_1, f_2, f_12 = cuts.forces
     for l in range(loop_count(model)):
         if is_cut(model, l):
@@ -195,7 +197,7 @@ def push_cuts(model, work, passes, cuts):
 
 @inline
 def number_slopes(model, slopes, r, spread):
-    """What direction 2 changes of f, f_x and f_w of row r by numbers of its law."""
+    """Changes of f, f_x and f_w of row r along direction 2, by numbers of its law."""
     f, f_x, f_w = splat(LANES, 0.0), splat(LANES, 0.0), splat(LANES, 0.0)
     for k in range(slopes.owners.size):
         if slopes.owners[k] == r:
@@ -206,7 +208,7 @@ def number_slopes(model, slopes, r, spread):
 
 @inline
 def force_variations(model, slopes, pushed, r, x, w, spread):
-    """f as a quadruple, for those of the displacement and the rate; `pushed` is what direction 1 adds to it."""
+    """f as a quadruple, for quadruples of displacement and rate; `pushed` is added to f along direction 1."""
     s, (p, p_x, p_w) = slopes.rows, number_slopes(model, slopes, r, spread)
     f_x, f_w = s[r, 1], s[r, 2]
     slope_x = p_x + s[r, 3] * x[2] + s[r, 4] * w[2]
@@ -217,7 +219,7 @@ def force_variations(model, slopes, pushed, r, x, w, spread):
 
 @inline
 def between_points(model, l, work, slopes, pushed, passes):
-    """An element along the line between two points pulls its links."""
+    """Adds the wrenches of an element along the line between two points to its links."""
     kind, r = loop_kind(model, l), loop_rows(model, l)[0]
     length, radius, p, d, C = contact(model, work, l)
     side_a, side_b = sides(model, work, passes, l)
@@ -234,7 +236,7 @@ def between_points(model, l, work, slopes, pushed, passes):
 
 @inline
 def on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cuts, force, mixed):
-    """An element on a sum of coordinates."""
+    """Adds the forces of an element on a weighted sum of coordinates."""
     at, r, width = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l)[0], N_12.shape[1] // WIDTH
     zero = splat(LANES, 0.0)
     x, w = (0.0, 0.0, zero - number_change(passes.spread, of_loop(model, l, LENGTH_AT)), zero), (0.0, 0.0, zero, zero)
@@ -256,7 +258,7 @@ def on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cu
 
 @inline
 def take_element_passes(model, slopes, work):
-    """Room in a workspace for `vary_block`."""
+    """Arrays for `vary_block`, taken from a workspace."""
     links, nz = link_count(model), model.ints[N_VIRTUAL]
     return Passes(take_vector(work, spread_size(model) + WIDTH * slopes.owners.size), take_vector(work, FLOATS * links),
                   take_vector(work, WIDTH * LANED * links)), Cuts(
@@ -265,7 +267,7 @@ def take_element_passes(model, slopes, work):
 
 @kernel_in_place
 def vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, passes, cuts, force, mixed):
-    """Add the variations in block b of the columns; needs `world_positions` and `put_changes`."""
+    """Adds the variations in block b of the columns; needs `world_positions` and `put_changes`."""
     vary_links(model, motion.v, motion.a, world, one, two, N_12, X_12, b, False, passes)
     if slopes.cuts.shape[1] > 0:
         read_cuts(model, world, passes, cuts)
@@ -285,7 +287,7 @@ def vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, pa
 
 @late(MODEL, CHANGES, SLOPES, VECTOR, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX)
 def vary_elements(model, changes, slopes, pushed, motion, one, two, N_12, X_12, work, force, mixed):
-    """Add to `force` and `mixed` (nv, padded) those of G^T f, with the slopes of the laws at one state."""
+    """Adds those of G^T f to `force` and `mixed` (nv, padded), with the slopes of the laws at one state."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     passes, cuts = take_element_passes(model, slopes, work)
@@ -297,14 +299,14 @@ def vary_elements(model, changes, slopes, pushed, motion, one, two, N_12, X_12, 
 
 @inline
 def element_partials_size(model, numbers):
-    """Numbers in the workspace of `add_element_partials`, for laws with so many numbers."""
+    """Size of the workspace of `add_element_partials`, for laws with `numbers` numbers."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     return element_variations_size(model, numbers) + 2 * n + 2 * m + WIDTH * (4 * n + m + 8)
 
 
 @late(MODEL, CHANGES, SLOPES, VECTOR, VECTOR, VECTOR, MATRIX)
 def add_element_partials(model, changes, slopes, q, v, work, force):
-    """Add to `force` (nv, np) the partial derivatives of G^T f by the parameters."""
+    """Adds the partial derivatives of G^T f by the parameters to `force` (nv, np)."""
     n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
     work[0] = first_place(work)
     world, rest, unpushed = take_vector(work, world_size(model)), take_vector(work, n), take_vector(work, m)
@@ -319,7 +321,7 @@ def add_element_partials(model, changes, slopes, q, v, work, force):
     world_positions(SCALAR, model, q, world)
     for first in range(0, count, WIDTH):
         end = min(first + WIDTH, count)
-        if changes.first[first] == changes.first[end]:  # nothing of the elements changes
+        if changes.first[first] == changes.first[end]:  # no number of the elements changes
             continue
         clear(found)
         put_changes(model, changes, first // WIDTH, world, passes.spread)

@@ -1,7 +1,7 @@
 """Laws of force elements with their derivatives to second order, by the displacement x, the rate w and their numbers.
 
-`liedyn.model.laws` has the formulas and their first slopes; here are those that variations need besides, by hand. Of a
-user's law the first slopes are known, which are all that first variations need.
+`liedyn.model.laws` has the formulas and their first slopes; here the second derivatives are added, by hand. For a
+user's law only first slopes are known, which first variations alone need.
 """
 import math
 from collections import namedtuple
@@ -55,7 +55,7 @@ def friction(x, w, coulomb, static, stribeck, width, viscous):
     T_w, T_ww = U / width, -2.0 * T * U / width ** 2
     g_s = 2.0 * w ** 2 / stribeck ** 3 * g
     g_ws = 4.0 * w / stribeck ** 3 * g + 2.0 * w ** 2 / stribeck ** 3 * g_w
-    T_b = -U * w / width ** 2  # by the width
+    T_b = -U * w / width ** 2  # derivative by the width
     T_wb = -U / width ** 2 - 2.0 * T * T_b / width
     return ((grip * T + viscous * w, o, grip_w * T + grip * T_w + viscous, o, o,
              grip_ww * T + 2.0 * grip_w * T_w + grip * T_ww),
@@ -70,7 +70,7 @@ def gas_spring(x, w, force, column, exponent, damping):
     left = 1.0 + x / column
     power = left ** -n
     f, f_x = -force * power, n * force / column * power / left
-    by_left = f_x * column  # of f, by what is left
+    by_left = f_x * column  # derivative of f by the gas column that remains
     left_c = -x / column ** 2
     f_xc = -f_x / column - (n + 1.0) * f_x / left * left_c
     return ((f + damping * w, f_x, damping + o, -(n + 1.0) * f_x / (column * left), o, o),
@@ -91,7 +91,7 @@ def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cu
     o, one = 0.0 * x, 1.0 + 0.0 * x
     y = x if x < 0.0 else max(x - slack, 0.0)
     taut = 1.0 if x < 0.0 or x >= slack else 0.0
-    beyond = -1.0 if x >= slack else 0.0  # y by the slack
+    beyond = -1.0 if x >= slack else 0.0  # derivative of y by the slack
     size, sense = abs(w), math.copysign(1.0, w)
     by_y, by_yy = stiffness + (2.0 * quadratic + 3.0 * cubic * y) * y, 2.0 * quadratic + 6.0 * cubic * y
     f = (stiffness + (quadratic + cubic * y) * y) * y
@@ -111,7 +111,7 @@ def driven(x, w, gear, u):
 
 @inline
 def _first_only(laws, e, t, x, w, out, slopes):
-    """Of a user's function the first slopes; the wrenches that are given."""
+    """First slopes of a user's law, and the wrenches that the user gives."""
     r = laws.records[e, ROW]
     if laws.records[e, LAW] == FUNCTION:
         call(laws.records[e, FUNCTION_AT], t, x[r:], w[r:], w, w, out, 0)
@@ -158,7 +158,7 @@ def put_slopes(laws, t, x, w, out, slopes):
 
 @kernel
 def slope_states(laws, t, x, w, u, rows, by_numbers, owners):
-    """`put_slopes` at rows of displacements, rates and inputs u; the inputs are left in `laws`."""
+    """`put_slopes` at rows of displacements, rates and inputs u; the last row of inputs remains in `laws`."""
     out = np.empty(6)
     for b in range(x.shape[0]):
         give_inputs(laws, u[b])
@@ -167,7 +167,7 @@ def slope_states(laws, t, x, w, u, rows, by_numbers, owners):
 
 
 def make_slopes(laws, rows):
-    """Room for those of laws with so many rows."""
+    """Arrays for the slopes of laws with `rows` rows."""
     owners = np.full(len(laws.numbers), -1)
     for record in laws.records:
         name = LAW_KINDS[record[LAW]]

@@ -1,18 +1,18 @@
 """Total derivatives of accelerations, multipliers and linear models by parameters, at rows of states.
 
-Along a parameter p the independent coordinates and velocities are held, and all that depends on them follows. With
+Along a parameter p the independent coordinates and velocities are held constant, and the dependent ones follow. With
 D the total derivative by p, Z_h = [G_h; R_y], Z = [G; R_w] (symbols: `liedyn.linear.local`) and
 F = ID(q, v, a) + G^T lambda - tau,
 
     Z_h q_p = -(dg/dp, 0)       Z v_p = -(D psi, 0)       M a_p + G^T lambda_p = -D F       G a_p = -D phi
 
-each with what is known so far in D. The motions of the coordinates, and then the linear model, change by
+where D contains the derivatives that are already known. The null-space bases, and then the linear model, change by
 
     Z_h N_p = -(D(G_h) N, 0)    Z X_p = -(D psi', 0)      M a'_p + G^T lambda'_p = -D F'    G a'_p = -D phi'
 
-with a prime for the variation along a column (N, X, a', lambda') of the linear model: mixed second variations
-(`liedyn.linear.sensitivity.second_order_sensitivity`). The multipliers' own derivatives are those of the smallest
-solution, as lambda is.
+where a prime is the variation along a column (N, X, a', lambda') of the linear model: mixed second variations
+(`liedyn.linear.sensitivity.second_order_sensitivity`). The derivatives of the multipliers are those of the least-norm
+solution.
 """
 from collections import namedtuple
 
@@ -37,29 +37,29 @@ FOLLOWS = 1e-8
 
 
 class LinearModels:
-    """The linear models at rows of states, and all that their derivatives are made of.
+    """The linear models at rows of states, and the matrices from which their derivatives are made.
 
     Parameters
     ----------
     robot : Robot
     lead : tuple of int
-        Leading axes of the states, for errors.
+        Leading axes of the states, for error messages.
     coordinates, velocities : Independent
     R_y, R_w : ndarray, shape (states, p_y, nv), (states, p_w, nv)
     motion : Motion
         Rows of q, v, a and lambda.
     M : ndarray, shape (states, nv, nv)
     rank : ndarray of int, shape (states,)
-        That of G.
+        Rank of G.
     inputs : ndarray, shape (states, nv, nu)
     slopes : Slopes, optional
-        Of the laws of force elements.
+        Slopes of the laws of force elements.
     first : int
-        Number of the first of these states in a batch.
+        Number in the batch of the first of these states.
     outputs : Outputs, optional
         None: the independent coordinates.
     friction : Friction, optional
-        Of contacts that slide; all their rows are closed in the robot.
+        For contacts that slide; all their rows are closed in the robot.
     """
 
     def __init__(self, robot, lead, coordinates, velocities, R_y, R_w, motion, M, rank, inputs, slopes=None,
@@ -84,7 +84,7 @@ class LinearModels:
         self.G_inverse, self.redundant = _inverse_of_rank(self.G, rank), bool((rank < self.G.shape[1]).any())
         self.N, self.S = self.Z_h_inverse[:, :, -len(self.y.names):], self.Z_inverse[:, :, -len(self.w.names):]
         self.inertia = self.S.swapaxes(1, 2) @ M @ self.S
-        if friction is not None:  # what unit normal forces do by their friction, to each other too
+        if friction is not None:  # normal forces, by the friction of unit normal forces on each other
             self.drag = self.slip_rows.swapaxes(1, 2) @ friction.of_unit
             own = self._normal(self.drag, np.zeros(self.drag.shape))
             self.grip = np.linalg.inv(np.eye(own.shape[-1]) - own)
@@ -95,49 +95,50 @@ class LinearModels:
 
     @staticmethod
     def _rows(chosen, R, E):
-        """R, with the rows of E that read virtual velocities."""
+        """R, with the rows of E where R reads virtual velocities."""
         R = R.copy()
         R[:, chosen.virtual >= 0] = E[:, chosen.virtual[chosen.virtual >= 0]]
         return R
 
     def _held(self, chosen, readers):
-        """Rates of the chosen coordinates of cut joints, and zeros for the others."""
+        """Rates of those chosen coordinates that belong to cut joints, and zeros for the others."""
         found = np.zeros((*readers.shape[:-2], len(chosen.names), readers.shape[-1]))
         found[..., chosen.virtual >= 0, :] = readers[..., chosen.virtual[chosen.virtual >= 0], :]
         return found
 
     def follow(self, positions, rows, readers):
-        """What of q, or of v or a, cancels these rates of the rows and of the chosen coordinates."""
+        """Displacement (or velocity, acceleration) that cancels these rates of the rows and of the chosen
+        coordinates."""
         chosen, inverse = (self.y, self.Z_h_inverse) if positions else (self.w, self.Z_inverse)
         rows = rows[..., self.holonomic if positions else self.equations, :]
         rates = np.concatenate([rows, self._held(chosen, readers)], axis=-2)
         return -_beside(inverse, rates) @ rates, rates
 
     def balance(self, force, free):
-        """wdot, for which accelerations `free` + S wdot balance M a + force along S."""
+        """wdot for which the accelerations `free` + S wdot fulfil S^T (M a + force) = 0."""
         S = self.S.swapaxes(1, 2)
         S, SM = _beside(S, force), _beside(S @ self.M, force)
-        rest = np.moveaxis(S @ force + SM @ free, -2, 1)  # one factor for all columns of a state
+        rest = np.moveaxis(S @ force + SM @ free, -2, 1)  # one factorisation for all columns of a state
         found = -np.linalg.solve(self.inertia, rest.reshape(*rest.shape[:2], -1))
         return np.moveaxis(found.reshape(rest.shape), 1, -2)
 
     def accelerate(self, force, free):
-        """These accelerations, and wdot."""
+        """The accelerations `free` + S wdot, and wdot."""
         w_dot = self.balance(force, free)
         return free + _beside(self.S, free) @ w_dot, w_dot
 
     def multipliers(self, force, a):
-        """The smallest multipliers that balance M a + force."""
+        """The least-norm multipliers that balance M a + force."""
         return -_beside(self.G_inverse.swapaxes(1, 2), force) @ (force + _beside(self.M, a) @ a)
 
     def _normal(self, force, free, more=0.0):
-        """Normal forces of sliding contacts, without what they do by their friction."""
+        """Normal forces of sliding contacts, without the effect of their own friction."""
         return self.friction.normals(self.multipliers(force, self.accelerate(force, free)[0]) + more)
 
     def rubbed(self, force, free, known, more=0.0):
-        """`force` with that of sliding friction: what is `known` of it, and what normal forces make.
+        """`force` plus the sliding friction: its `known` part, and the part that changes of normal forces make.
 
-        `more` are multipliers besides those that balance it.
+        `more` are multipliers besides those that balance the force.
         """
         if self.friction is None:
             return force
@@ -145,14 +146,14 @@ class LinearModels:
         return force + _beside(self.drag @ self.grip, force) @ self._normal(force, free, more)
 
     def with_friction(self, lam, known):
-        """Multipliers, with those of sliding friction."""
+        """Multipliers with those of the sliding friction in the tangential rows."""
         if self.friction is not None:
             pressed = _beside(self.friction.of_unit, lam) @ self.friction.normals(lam)
             lam[..., self.friction.rows, :] = known + pressed
         return lam
 
     def _linearize(self):
-        """The columns of the linear model: y, w, then the inputs."""
+        """The columns of the linear model: those of y, of w, then of the inputs."""
         states, n, p = len(self.M), self.robot.nv, len(self.y.names)
         x, still = p + len(self.w.names), Columns(*[None] * 4)
         found = self._columns(p).along(still, Columns(self.N, None, None, None))
@@ -176,11 +177,11 @@ class LinearModels:
         A, self.w_dot = self.accelerate(force, free)
         L = self.with_friction(self.multipliers(force, A) + more, known)
         if shared:
-            self.shares = self.G_inverse @ (L - turned)  # how y in lambda = G y varies
+            self.shares = self.G_inverse @ (L - turned)  # variation of y in lambda = G y
         self.columns, self.x, self.upper = Columns(N, X, A, L), x, found.readers.psi[:, 0]
 
     def pushed(self):
-        """What the inputs do to the forces of force elements, column by column: actuators may be such elements."""
+        """Effect of the inputs on the forces of force elements, column by column: actuators may be such elements."""
         if self.slopes is None:
             return None
         laws = self.robot.elements.laws
@@ -190,7 +191,7 @@ class LinearModels:
         return pushed
 
     def model(self):
-        """A (states, x, x) and B (states, x, nu), as `linearize` has them."""
+        """A (states, x, x) and B (states, x, nu), as in `linearize`."""
         p, x = len(self.y.names), self.x
         upper = self.R_y @ self.columns.X + self._held(self.y, self.upper)
         turned = self._bracket(self.motion.v[:, None], self.N.swapaxes(1, 2))
@@ -199,7 +200,7 @@ class LinearModels:
         return found[:, :, :x], found[:, :, x:]
 
     def _bracket(self, v, N):
-        """ad_v N, joint by joint, for v (..., nv) and N (..., nv): zero but for ball and free joints."""
+        """ad_v N joint by joint, for v (..., nv) and N (..., nv): zero except for ball and free joints."""
         v, N = np.broadcast_arrays(v, N)
         found = np.zeros(N.shape)
         for i, j in self.groups:
@@ -211,10 +212,11 @@ class LinearModels:
         return found
 
     def derivatives(self, names, changes):
-        """`Derivatives` by parameters, of three kinds apart.
+        """`Derivatives` by parameters, in three groups.
 
-        Some displace something, so that coordinates follow. Of others, all that displaces nothing, inverse dynamics is
-        closed form. What is left, numbers of force elements, displaces nothing either.
+        Parameters of the first group displace something, so that coordinates follow. Those of the second change forces
+        only, by a closed form of inverse dynamics. The third are numbers of force elements, which displace nothing
+        either.
         """
         found = None
         moves = np.array([bool(self.robot.row_names) and any(kind in GEOMETRIC for kind, *_ in own)
@@ -235,7 +237,8 @@ class LinearModels:
         return found
 
     def _derivatives_at_rest(self, names, changes):
-        """The mixed variation is what that of the parameter's own forces is, and M' a_p + G'^T lambda_p, G' a_p."""
+        """For parameters that change forces only; the mixed variation is that of their own forces, M' a_p + G'^T
+        lambda_p and G' a_p."""
         n, m, states = self.robot.nv, len(self.robot.row_names), len(self.M)
         force, mixed = forces_at_rest(self.robot, self.motion, [own for own, _ in changes], self.columns)
         a_p, w_dot_p = self.accelerate(force, np.zeros(force.shape))
@@ -296,7 +299,7 @@ class LinearModels:
         return Derivatives(q_p, v_p, a_p, lam_p, both[:, :, :self.x], both[:, :, self.x:], C, D, f0_p)
 
     def _of_outputs(self, names, along, two, N_p, X_p, force, free, w_dot, known):
-        """Those of C and D; `force` is the mixed variation, without what A_p and L_p add."""
+        """Derivatives of C and D; `force` is the mixed variation, without the terms of a'_p and lambda'_p."""
         if self.outputs is None:
             found = np.zeros((len(force), len(self.y.names), force.shape[1], len(names)))
             return found[:, :, :self.x], found[:, :, self.x:]
@@ -331,11 +334,12 @@ class LinearModels:
         return N_p, X_p
 
     def _turned_multipliers(self, along, q_p):
-        """What the smallest multipliers gain among those that have no force, as the redundant rows turn."""
+        """Derivative of the least-norm multipliers outside the range of G, where no force decides, as redundant rows
+        turn."""
         return self._out_of_range(self._turned_rows(along, q_p))
 
     def _turned_rows(self, along, q_p):
-        """What G y gains as the rows turn, for y in lambda = G y."""
+        """dG y along q_p, for y in lambda = G y."""
         y = self.G_inverse @ self.motion.lam[:, :, None]
         return along.along(Columns(None, y, None, None), Columns(q_p, None, None, None)).rows.psi_mixed[:, 0]
 
@@ -345,20 +349,20 @@ class LinearModels:
         return rows - G @ (inverse @ rows)
 
     def shared(self, along, two, N_p):
-        """What the smallest multipliers gain along columns and parameters among those that have no force."""
+        """Mixed variation of the least-norm multipliers, along columns and parameters, outside the range of G."""
         if not self.redundant:
             return 0.0
         y = self.G_inverse @ self.motion.lam[:, :, None]
         y_p = self.G_inverse @ (two.L - self._turned_rows(along, two.N))
         turned = []
-        for sign in (1.0, 0.0):  # less what moves by itself, at y = 0
+        for sign in (1.0, 0.0):  # the difference of the variations at y and at y = 0
             moving = along.of(self.motion._replace(v=np.ascontiguousarray(sign * y[..., 0])))
             turned.append(moving.along(Columns(self.columns.N, sign * self.shares, None, None),
                                        Columns(two.N, sign * y_p, None, None), N_p).rows.psi_mixed)
         return self._out_of_range(turned[0] - turned[1])
 
     def _followed(self, positions, names, rows, readers):
-        """`follow`.
+        """`follow`, checked.
 
         Raises
         ------
@@ -383,7 +387,7 @@ class LinearModels:
 
 
 def _beside(x, other):
-    """Matrices of states, with axes for the columns that others have."""
+    """Matrices of states, with axes of length one for the column axes of `other`."""
     return x.reshape(x.shape[0], *(1,) * (other.ndim - 3), *x.shape[1:])
 
 

@@ -1,7 +1,7 @@
-"""Inverse dynamics of a tree, varied in two directions to second order: one pass out and one pass in.
+"""Inverse dynamics of a tree, varied in two directions to second order: one outward and one inward pass.
 
-Symbols and the rules by which variations are carried: `liedyn.linear.sensitivity.second_order_sensitivity`.
-With u = S v and the turns t = (S N_1, S N_2 + Z, S N_12), Z the displacement of the joint itself by the parameter
+Symbols and the rules for carrying variations: `liedyn.linear.sensitivity.second_order_sensitivity`. With u = S v and
+the turns t = (S N_1, S N_2 + Z, S N_12), where Z is the displacement of the joint itself by the parameter
 (`liedyn.linear.sensitivity.changes`):
 
     e_i = combined(e_p, t)
@@ -10,7 +10,7 @@ With u = S v and the turns t = (S N_1, S N_2 + Z, S N_12), Z the displacement of
     F_i = I A_i + V_i x* I V_i
 
 and on the way to the ground tau_j = S_j . F_i, F_p += wrench_carried(F_i, t): the recursion of Luh, Walker and Paul
-1980 with every number replaced by a quadruple. S is constant, as it is seen from the link.
+(1980) with every number replaced by a quadruple. S is constant seen from the link.
 """
 from collections import namedtuple
 
@@ -39,7 +39,7 @@ Directions = namedtuple("Directions", "N X A L")
 Passes = namedtuple("Passes", "spread floats lanes")
 """Workspace of a pass: what parameters change, and of each link what varies, parts of direction 2 in registers."""
 
-# numbers, and registers, of each link: displacement, then twist, acceleration and wrench, two of the four parts each
+# floats and registers of each link: displacement, then twist, acceleration and wrench; two of four parts each
 FLOATS, LANED = 42, 48
 MOTION, ACCELERATION, WRENCH = 0, 1, 2
 
@@ -62,13 +62,13 @@ def quadruple(passes, i, what):
 
 @inline
 def still():
-    """What does not vary, and is zero."""
+    """A twist that is zero and does not vary."""
     return zero6(SCALAR), zero6(SCALAR), zero6(LANES), zero6(LANES)
 
 
 @inline
 def displacement_of(passes, i):
-    """That of link i; the ground never moves."""
+    """Displacement of link i; zero for the ground, i < 0."""
     if i < 0:
         return zero6(SCALAR), zero6(LANES), zero6(LANES)
     return (get6(SCALAR, passes.floats, FLOATS * i), get6(LANES, passes.lanes, LANED * i),
@@ -85,7 +85,7 @@ def motion_of(passes, i):
 
 @inline
 def rate_of(model, work, passes, i):
-    """Acceleration of link i with gravity, which may be a parameter."""
+    """Acceleration of link i minus gravity, which may be a parameter."""
     if i < 0:
         zero, (x, y, z) = zero6(SCALAR), get3(LANES, passes.spread, of_gravity(model))
         return acceleration_of(SCALAR, model, work, -1), zero, (zero6(LANES)[0], (-x, -y, -z)), zero6(LANES)
@@ -94,7 +94,7 @@ def rate_of(model, work, passes, i):
 
 @inline
 def push(passes, i, F):
-    """Let a wrench, seen from link i, be passed on by it, not by the ground."""
+    """Adds a wrench, seen from link i, to those on the link; ignored for the ground."""
     if i >= 0:
         k, u = FLOATS * i + 6 + 12 * WRENCH, LANED * i + 12 + 12 * WRENCH
         accumulate6(SCALAR, passes.floats, k, F[0])
@@ -115,16 +115,16 @@ def along(model, work, i, x):
 
 @inline
 def turn_of(model, work, passes, one, two, N_12, i, b):
-    """By what joint i is displaced."""
+    """Displacement of joint i along directions 1 and 2, and the mixed one."""
     turned = add6(along_joint(SCALAR, model, work, i, two.N, b), shift_of(passes.spread, i))
     return along(model, work, i, one.N), turned, along_joint(SCALAR, model, work, i, N_12, b)
 
 
 @kernel_in_place
 def vary_links(model, v, a, work, one, two, N_12, X_12, b, massive, passes):
-    """Displacements, twists, accelerations and wrenches of single links; needs `world_positions`, `put_changes`.
+    """Displacements, twists, accelerations and wrenches of each link; needs `world_positions` and `put_changes`.
 
-    Of a model of force elements links have no mass of their own: it is not `massive`.
+    In a model of force elements links have no mass: `massive` is false.
     """
     for i in range(link_count(model)):
         p, I = parent(model, i), inertia_in_parent(world_pose(SCALAR, work, i), inertia(model, i))
@@ -150,9 +150,9 @@ def vary_links(model, v, a, work, one, two, N_12, X_12, b, massive, passes):
 
 @inline
 def joint_forces(model, v, a, one, two, X_12, passes, j, b):
-    """Of the damper and the armature of degree of freedom j: the parts that direction 2 changes.
+    """Forces of the damper and the armature of degree of freedom j: the parts that vary along direction 2.
 
-    A damper d v has the mixed part d X_12 + dd X_1, and an armature likewise.
+    A damper d v has the mixed part d X_12 + d_2 X_1; an armature likewise.
     """
     k, spread = X_12.shape[1] // WIDTH * j + b, passes.spread
     d, m = number_change(spread, of_dof(model, j, DAMPING)), number_change(spread, of_dof(model, j, ARMATURE))
@@ -164,7 +164,7 @@ def joint_forces(model, v, a, one, two, X_12, passes, j, b):
 
 @inline
 def spring_forces(model, q, one, two, N_12, passes, i, b):
-    """Of the spring k (q - rest) of a joint with one degree of freedom, likewise."""
+    """Force of the spring k (q - rest) of a joint with one degree of freedom: the parts that vary along direction 2."""
     j, at = first_dof(model, i), first_q(model, i)
     k, spread = N_12.shape[1] // WIDTH * j + b, passes.spread
     d, moved = number_change(spread, of_dof(model, j, STIFFNESS)), number_change(spread, of_dof(model, j, REST))
@@ -174,13 +174,14 @@ def spring_forces(model, q, one, two, N_12, passes, i, b):
 
 @inline
 def add_to(out, k, x):
-    """Add to register k."""
+    """Adds x to register k."""
     store(LANES, out, k, load(LANES, out, k) + x)
 
 
 @kernel_in_place
 def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
-    """Add those of the spring of ball or free joint i, seen from its child: k phi, k shift."""
+    """Adds the forces of the spring of ball or free joint i, seen from its child: stiffness times phi and times
+    shift."""
     j, count, width = first_dof(model, i), dof_count(model, i), N_12.shape[1] // WIDTH
     (w_2, v_2), (w_12, v_12) = get_block6(N_2, j, count, b), get_block6(N_12, j, count, b)
     w_1, k = get3(SCALAR, N_1, j), stiffness(model, j)
@@ -199,8 +200,8 @@ def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
 
 @kernel_in_place
 def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
-    """Add to block b of `force` and `mixed` (nv) what joints carry of the links' wrenches, as far as direction 2
-    changes it."""
+    """Adds to block b of `force` and `mixed` (nv) the joint forces of the links' wrenches: the parts that vary along
+    direction 2."""
     width = force.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
         F, first = quadruple(passes, i, WRENCH), first_dof(model, i)
@@ -215,7 +216,7 @@ def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
 
 @kernel_in_place
 def add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, force, mixed):
-    """Add those of dampers, armatures and springs."""
+    """Adds the forces of dampers, armatures and springs."""
     width = force.shape[1] // WIDTH
     for i in range(link_count(model)):
         first, count = first_dof(model, i), dof_count(model, i)

@@ -1,4 +1,4 @@
-"""The parameters of a robot by name, and what each changes in the packed model.
+"""The parameters of a robot by name, and the numbers of the packed model that each changes.
 
 =============================================== ===================================================================
 ``mass:BODY``                                   [kg]; the centre of mass, and the inertia about it, stay
@@ -45,8 +45,8 @@ _TRIANGLE = np.triu_indices(3)
 
 @remembered
 def all_changes(robot):
-    """By the name of each parameter two lists of changes (`liedyn.linear.sensitivity.changes`): of the robot's model,
-    and of that of its force elements."""
+    """For each parameter, by name, two lists of changes (`liedyn.linear.sensitivity.changes`): those of the robot's
+    model, and those of the model of its force elements."""
     found = {}
     for body in robot.model.bodies:
         found |= _of_body(robot, body)
@@ -69,12 +69,12 @@ def all_changes(robot):
 
 
 def chosen(robot, patterns):
-    """Names of the parameters that patterns stand for, each once, in the order of the patterns.
+    """Names of the parameters that match the patterns, each once, in the order of the patterns.
 
     Raises
     ------
     InputError
-        A pattern that fits none.
+        A pattern matches no parameter.
     """
     known, found = all_changes(robot), {}
     if not isinstance(patterns, str) and not (
@@ -90,11 +90,11 @@ def chosen(robot, patterns):
     return tuple(found)
 
 
-# ---- where things are
+# ---- places of bodies and frames
 
 
 def _carrier(robot, name):
-    """The link of a body, -1 for the ground, and the pose of the body in it."""
+    """The link that carries a body (-1: the ground), and the pose of the body in it."""
     if name == GROUND:
         return -1, np.eye(4)
     b = robot.body_index(name)
@@ -104,7 +104,7 @@ def _carrier(robot, name):
 
 
 def _displacements(robot, body, placement):
-    """Of a frame at `placement` in a body, by the six names of `TWISTS`: a twist at the frame of the body's link."""
+    """Displacements of a frame at `placement` in a body, by the six names of `TWISTS`: twists at its link's frame."""
     X, p = _carrier(robot, body)[1], placement[:3, 3]
     R, o = X[:3, :3], X[:3, 3]
     moments, zero = R @ skew(p) + skew(o) @ R, np.zeros(3)  # R (p x e) + o x R e
@@ -116,7 +116,7 @@ def _displacements(robot, body, placement):
 
 
 def _in_link(X, m, h, J):
-    """Ten numbers of a change of inertia (m, h, J), J about the body's origin, seen from its link."""
+    """Ten numbers of a change of inertia (m, h, J) in the axes of the body's link; J is about the body's origin."""
     R, p = X[:3, :3], X[:3, 3]
     h, P = R @ h, skew(p)
     J = R @ J @ R.T - P @ skew(h) - skew(h) @ P - m * P @ P
@@ -124,7 +124,7 @@ def _in_link(X, m, h, J):
 
 
 def inertial_changes(robot):
-    """Changes of the model by each of the `inertial_parameters`, ten for each body, in their order."""
+    """Changes of the model by the `inertial_parameters`, ten for each body, in their order."""
     found = []
     for body in robot.body_names:
         link, X = _carrier(robot, body)
@@ -154,7 +154,8 @@ def _of_body(robot, body):
 
 
 def _of_joint(robot, joint):
-    """Of one that moves: its first link is displaced. Of a fixed one: all that its child carries in the same link."""
+    """A joint that moves displaces its first link; a fixed one displaces all that its child carries in the same
+    link."""
     found = {}
     for name, Z in _displacements(robot, joint.parent, joint.placement):
         if JOINT_KINDS[joint.kind].chain:
@@ -166,11 +167,11 @@ def _of_joint(robot, joint):
 
 
 def _lump(robot, child):
-    """A body with all that are fixed to it, and the joints that move on them."""
+    """A body with all bodies fixed to it, and the joints that move on them."""
     children, lump, joints = defaultdict(list), [child], []
     for joint in robot.model.tree_joints:
         children[joint.parent].append(joint)
-    for body in lump:  # grows
+    for body in lump:  # grows during the loop
         for joint in children[body]:
             if JOINT_KINDS[joint.kind].chain:
                 joints.append(joint)
@@ -181,8 +182,8 @@ def _lump(robot, child):
 
 @remembered
 def body_displacements(robot):
-    """By the name of each parameter that displaces bodies in their links their displacements, by number: twists that
-    the bodies see."""
+    """For each parameter, by name, that displaces bodies within their links: the displacements, by body number, as
+    twists in the body's frame."""
     found = {}
     for joint in robot.model.tree_joints:
         if not JOINT_KINDS[joint.kind].chain:
@@ -194,7 +195,7 @@ def body_displacements(robot):
 
 
 def _of_lump(robot, child, Z):
-    """Changes as a body, and what is fixed to it, is displaced in its link."""
+    """Changes if a body, and all that is fixed to it, is displaced in its link."""
     (lump, joints), links = _lump(robot, child), links_of(robot.packed)[0]
     shifted = [(SHIFT, int(np.argmax(links[:, LINK_JOINT] == robot.joint_index(joint.name))), Z) for joint in joints]
     inertias = [_moved_inertia(robot, body, Z) for body in robot.model.bodies if body.name in lump]
@@ -204,7 +205,7 @@ def _of_lump(robot, child, Z):
 
 
 def _measures(robot):
-    """What force elements, and actuators that are elements, measure in the model of the elements, by its number."""
+    """The bodies and frames of each measurement in the model of the force elements, of elements and of actuators."""
     if robot.elements is None:
         return []
     driven = [each for each in robot.model.actuators if each.name in robot.elements.driven]
@@ -219,7 +220,7 @@ def _sides(constraints, lump, Z):
 
 
 def _moved_inertia(robot, body, Z):
-    """The change of a link's inertia as a body is displaced in it: h by w x h + m v, J by [w] J - J [w] - ..."""
+    """The change of a link's inertia if a body is displaced in it: of h, w x h + m v; of J, [w] J - J [w] - ..."""
     link, X = _carrier(robot, body.name)
     w, v = skew(Z[:3]), Z[3:]
     R, c = X[:3, :3], X[:3, :3] @ body.com + X[:3, 3]
@@ -255,7 +256,7 @@ def _of_constraint(robot, each, k):
 
 
 def _sizes(each):
-    """What a constraint's length and radius are called where it is declared, and their signs there."""
+    """The names that a constraint's length and radius have in its declaration, and their signs there."""
     inside = -1.0 if each.radius < 0.0 else 1.0
     if CONSTRAINT_KINDS[each.kind].coefficients:
         return [("offset", LENGTH, 1.0)]
@@ -276,7 +277,7 @@ def measured(robot, e):
 
 
 def _of_element(robot, each, e):
-    """Numbers of its law, places of its points, and its length or sum at rest."""
+    """Changes of an element: numbers of its law, places of its points, and its rest length or sum at rest."""
     k, law, found = measured(robot, e), LAWS.get(each.law), {}
     at = int(robot.elements.laws.records[e, NUMBERS])
     for place, name in enumerate(law.numbers if law else ()):

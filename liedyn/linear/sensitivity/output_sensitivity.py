@@ -1,21 +1,21 @@
-"""Derivatives of C and D by parameters: of the outputs of a linear model (names: `liedyn.linear.outputs`).
+"""Derivatives by parameters of C and D, the outputs of a linear model (names: `liedyn.linear.outputs`).
 
-Along a column (N, X, a', lambda') an output varies by its row of [C D], and that changes with a parameter by the
-mixed second variation: of a coordinate's rates N_p, X_p, a'_p themselves; of what reads them, a cut joint, a body or
-the wrench of a contact, that of the reading, and the reading of these. A body that is displaced in its link by Z, as
-one on a fixed joint may be, sees besides ad(x', Z) for what it saw as x'.
+An output varies along a column (N, X, a', lambda') by its row of [C D]; that changes with a parameter by the mixed
+second variation: for a coordinate and its rates N_p, X_p and a'_p themselves; for a cut joint, a body or the wrench of
+a contact the mixed variation of the reading, plus the reading of these. A body that is displaced by Z in its link, as
+one on a fixed joint may be, has the additional term ad(x', Z) for its variation x'.
 
-The wrench of a cut joint is a constant map of its multipliers. With redundant rows these stay the smallest ones,
-lambda = G y, so that outside the range of G, where no force decides,
+The wrench of a cut joint is a constant map of its multipliers. With redundant rows these stay of least norm,
+lambda = G y; outside the range of G, where no force determines them,
 
     lambda' = (dG y)'        lambda'_p = G'_p y + G' y_p + G_p y'
 
 Bodies and the wrenches of contacts, varied in two directions to second order: outputs of linear models.
 
-A body's twist is that of its link, seen from the body, and its acceleration that of its link without gravity, which is
-carried along as any twist is (`liedyn.linear.sensitivity.link_sensitivity`). A displacement along direction 1 is the
-twist that belongs to X = N. The wrench of a contact is what `liedyn.linear.sensitivity.contact_sensitivity` lets its
-links feel, before it turns with them.
+A body's twist is that of its link, seen from the body; its acceleration is that of its link without gravity, which is
+carried along as any twist (`liedyn.linear.sensitivity.link_sensitivity`). A displacement along direction 1 is the twist
+for X = N. The wrench of a contact is the one that `liedyn.linear.sensitivity.contact_sensitivity` applies to its links,
+before it is carried to them.
 """
 import numpy as np
 from numba import types
@@ -45,7 +45,7 @@ from liedyn.model.packed_records import MODEL, body_link
 
 @inline
 def put_six(out, row, b, x):
-    """Block b of six rows."""
+    """Writes a twist x to block b of six rows."""
     for half in range(2):
         for k in range(3):
             store(LANES, out, out.shape[1] // WIDTH * (row + 3 * half + k) + b, x[half][k])
@@ -53,7 +53,7 @@ def put_six(out, row, b, x):
 
 @late(MODEL, CHANGES, INTEGERS, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX)
 def vary_bodies(model, changes, bodies, motion, one, two, N_12, X_12, work, twists, rates):
-    """Mixed variations of twists and accelerations of bodies (6 bodies, padded), but for what a_12 would add."""
+    """Mixed variations of twists and accelerations of bodies (6 bodies, padded), without the term of a_12."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     _, passes = take_passes(model, work)
@@ -70,7 +70,7 @@ def vary_bodies(model, changes, bodies, motion, one, two, N_12, X_12, work, twis
 
 @late(MODEL, CHANGES, types.int64, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX)
 def vary_contact_wrench(model, changes, l, motion, one, two, N_12, X_12, work, out):
-    """Mixed variations of the wrench of contact l (6, padded), but for what lambda_12 would add."""
+    """Mixed variations of the wrench of contact l (6, padded), without the term of lambda_12."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     lam_2, passes = take_passes(model, work)
@@ -104,7 +104,7 @@ def vary_body_states(begin, end, model, motion, changes, bodies, one, two, N_12,
 
 @batch
 def vary_wrench_states(begin, end, model, motion, changes, l, one, two, N_12, X_12, out):
-    """`vary_contact_wrench` likewise."""
+    """`vary_contact_wrench` at rows of states."""
     work = np.empty(variations_size(model))
     for b in range(begin, end):
         at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
@@ -131,20 +131,20 @@ class Outputs:
         self.bodies = np.unique(plan.parts[plan.parts[:, 0] == BODY, 2])
 
     def part(self, states):
-        """Those at some of the states."""
+        """The outputs at some of the states."""
         return Outputs(self.plan, self.CD[states])
 
     def derivatives(self, models, along, two, mixed, displaced):
-        """Derivatives (states, outputs, columns, parameters).
+        """Derivatives of C and D, (states, outputs, columns, parameters).
 
         Parameters
         ----------
         models : LinearModels
         along : Variations
         two : Columns
-            What of the state follows the parameters, (states, rows, parameters).
+            Derivatives of the state by the parameters, (states, rows, parameters).
         mixed : Columns
-            Of the columns themselves, (states, columns, rows, parameters).
+            Derivatives of the columns themselves, (states, columns, rows, parameters).
         displaced : list of dict
             For each parameter, displacements of bodies in their links, by number.
         """
@@ -180,7 +180,7 @@ class Outputs:
         return found
 
     def _displace(self, displaced, body, row, found):
-        """What a body sees besides that is itself displaced in its link."""
+        """Adds the term of a body that is itself displaced in its link."""
         w, v = np.split(self.CD[:, row:row + 6].swapaxes(1, 2), 2, axis=2)
         for p, bodies in enumerate(displaced):
             if body in bodies:
@@ -189,7 +189,7 @@ class Outputs:
                 found[:, row:row + 6, :, p] += more.swapaxes(1, 2)
 
     def _of_bodies(self, along, one, two, N_12, X_12):
-        """Twists and rates (states, columns, 6 bodies, parameters)."""
+        """Derivatives of twists and their rates, (states, columns, 6 bodies, parameters)."""
         one, two, N_12, X_12 = along.directions(one, two, N_12, X_12)
         shape = *N_12.shape[:2], 6 * len(self.bodies), along.width
         twists, rates = np.empty(shape), np.empty(shape)
@@ -198,7 +198,7 @@ class Outputs:
         return twists[..., :along.count], rates[..., :along.count]
 
     def _of_contact(self, models, along, number, two, mixed):
-        """Of the wrench of a constraint between bodies."""
+        """Derivatives of the wrench of a constraint between bodies."""
         robot, q, lam = models.robot, models.motion.q, models.motion.lam
         rows = np.flatnonzero(np.array(robot.row_owners) == robot.constraint_names[number])
         one, two, N_12, X_12 = along.directions(models.columns, two, mixed.N, mixed.X)

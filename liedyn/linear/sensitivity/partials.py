@@ -18,7 +18,7 @@ def partial_states(begin, end, model, motion, changes, force, phi, psi, g):
 
 
 def partial_derivatives(robot, parameters, q, v, a, lam):
-    """Partial derivatives by parameters, of a robot without its force elements.
+    """Partial derivatives by parameters, for a robot without its force elements.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def partial_derivatives(robot, parameters, q, v, a, lam):
     Returns
     -------
     force : ndarray, shape (..., nv, np)
-        Of inverse dynamics and G^T lambda.
+        Of inverse dynamics plus G^T lambda.
     phi, psi, g : ndarray, shape (..., m, np)
-        Of G a + Gdot v - bdot, of G v - b, and of the residual where it is zero.
+        Of G a + Gdot v - bdot, of G v - b, and of the residual g, at a state where g is zero.
     """
     names, m = chosen(robot, parameters), len(robot.row_names)
     changes = make_changes([all_changes(robot)[name][0] for name in names])

@@ -1,9 +1,9 @@
 """Vectors and rotation vectors varied in two directions to second order
 (`liedyn.linear.sensitivity.second_order_sensitivity`).
 
-With d of `liedyn.lie.exponential`, the inverse Jacobians of SO(3) are 1 + h [phi] + d [phi]^2: changes of phi for
-angular displacements. With h = -1/2, the left Jacobian, those are seen from where phi begins, with h = 1/2, the right
-one, from where it ends.
+With d of `liedyn.lie.exponential`, the inverse Jacobians of SO(3) are 1 + h [phi] + d [phi]^2; they map angular
+displacements to changes of phi. The displacements are seen from the frame where phi begins for h = -1/2 (left
+Jacobian), and from the frame where it ends for h = 1/2 (right Jacobian).
 """
 from liedyn.lie.algebra import add, cross, dot, scale
 from liedyn.lie.exponential import coefficient_d, polynomial_times, rate_d, second_rate_d
@@ -60,7 +60,7 @@ def inverse_jacobian_times(phi, h, x):
 
 @inline
 def rotation_vector(phi, h, w_1, w_2, w_12):
-    """phi as a quadruple, for its angular displacements w_1 and w_2, and what direction 2 changes of the first."""
+    """phi as a quadruple; w_12 is the change along direction 2 of the angular displacement w_1."""
     d, still = coefficient_d(dot(phi, phi)), zero3(LANES)
     phi_1, phi_2 = polynomial_times(phi, h, d, w_1), polynomial_times(phi, h, d, w_2)
     moved = inverse_jacobian_times((phi, ZERO3, phi_2, still), h, (w_1, ZERO3, w_12, still))

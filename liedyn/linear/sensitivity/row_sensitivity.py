@@ -1,7 +1,7 @@
 """Rows of the constraints and their wrenches, varied in two directions to second order.
 
-One set of kernels for all kinds, as `liedyn.mechanics.constraints.constraint_rows` is to first order; contacts are
-compiled for the first robot that has some. Custom rows are not here: their functions give first derivatives only
+One set of kernels for all kinds, as `liedyn.mechanics.constraints.constraint_rows` has to first order; those of
+contacts are compiled for the first robot with contacts. Custom rows have first derivatives only
 (`liedyn.linear.sensitivity.sensitivity_columns`).
 """
 from numba import types
@@ -32,14 +32,14 @@ ROWS = group(Rows, *[MATRIX] * 5)
 
 @inline
 def put_multipliers(two, b, lam_2):
-    """Block b of the multipliers' variations, one behind the other."""
+    """lam_2 = block b of the multipliers' variations, one after the other."""
     for r in range(two.L.shape[0]):
         store(LANES, lam_2, r, load(LANES, two.L, two.L.shape[1] // WIDTH * r + b))
 
 
 @inline
 def put_parts(kind, pitch, virtual, first, count, b, moved, x, x_dot, rows):
-    """Rows of a cut joint, for the displacement, the relative twist and its rate in C."""
+    """Rows of a cut joint, from the displacement, the relative twist and its rate in C."""
     for r in range(count):
         put_row(rows, first + r, b, read(kind, pitch, virtual, r, moved),
                 (read(kind, pitch, virtual, r, x[2]), read(kind, pitch, virtual, r, x[3])),
@@ -63,7 +63,7 @@ def vary_cut(model, l, work, lam, one, lam_2, b, passes, rows):
 
 @kernel_in_place
 def vary_cuts(model, work, lam, one, lam_2, b, passes, rows):
-    """Of all active cut joints."""
+    """Rows and wrenches of all active cut joints."""
     for l in range(loop_count(model)):
         if is_cut(model, l) and is_active(model, l):
             vary_cut(model, l, work, lam, one, lam_2, b, passes, rows)
@@ -71,7 +71,7 @@ def vary_cuts(model, work, lam, one, lam_2, b, passes, rows):
 
 @kernel_in_place
 def vary_readers(model, work, b, passes, readers):
-    """The virtual velocities of cut joints, as `vary_cut` does their rows; as residuals their coordinates."""
+    """The virtual velocities of cut joints, as `vary_cut` treats their rows; the residuals are their coordinates."""
     for l in range(loop_count(model)):
         if is_cut(model, l):
             kind, C, first, count = rows_in(SCALAR, model, work, l, True)
@@ -98,7 +98,7 @@ def vary_coupling(model, l, lam_2, one, two, N_12, X_12, b, spread, rows, force)
 
 @late(MODEL, VECTOR, VECTOR, *VARIED, MATRIX, MATRIX, types.int64, VECTOR, PASSES, ROWS, MATRIX)
 def vary_others(model, work, lam, one, two, N_12, X_12, b, lam_2, passes, rows, force):
-    """Rows of contacts, with their wrenches on the links, or of couplings, with their forces."""
+    """Rows of contacts and their wrenches on the links; rows of couplings and their forces."""
     for l in range(loop_count(model)):
         if is_cut(model, l) or not is_active(model, l):
             continue

@@ -1,17 +1,17 @@
-"""Variations in two directions at once, to second order: what a change of parameters does to a linearization.
+"""Variations in two directions at once, to second order: the derivative of a linearization by parameters.
 
-Everything is a quadruple (x, x_1, x_2, x_12): a value, its variations along two directions, and the variation along
-direction 2 of the one along direction 1. Directions: 1 is one of a state, in floats; 2 is one of the parameters and of
-all that follows them, in lanes, a register of them at once.
+Every quantity is a quadruple (x, x_1, x_2, x_12): its value, its variations along two directions, and the variation of
+x_1 along direction 2. Direction 1 is one direction of the state, in floats; direction 2 is a parameter with all that
+follows it, in lanes, a register of parameters at once.
 
-A link moves against its parent by f = f_0 exp(s_2 t_2) exp(s_1 (t_1 + s_2 t_12)): first what direction 2 does, then
-direction 1, from where direction 2 has led. In world axes, and seen from the link
-(`liedyn.mechanics.tree.tangent_recursion`), what it takes from its parent is *carried* by turns t = (t_1, t_2, t_12):
+A link moves relative to its parent by f = f_0 exp(s_2 t_2) exp(s_1 (t_1 + s_2 t_12)): first along direction 2, then
+along direction 1, from the place that direction 2 has reached. In world axes, and seen from the link
+(`liedyn.mechanics.tree.tangent_recursion`), a quantity x of the parent is *carried* by turns t = (t_1, t_2, t_12):
 
     y_1 = x_1 + ad(x, t_1)      y_2 = x_2 + ad(x, t_2)      y_12 = x_12 + ad(x_1, t_2) + ad(y_2, t_1) + ad(x, t_12)
 
-and displacements add up to e_1 + t_1, e_2 + t_2, e_12 + ad(e_1, t_2) + t_12. Wrenches go the other way by the dual.
-Exact to rounding: the chain rule, and nothing else (hyper-dual numbers: Fike and Alonso 2011, on SE(3)).
+and displacements add up to e_1 + t_1, e_2 + t_2, e_12 + ad(e_1, t_2) + t_12. Wrenches are carried back by the dual.
+This is the chain rule, exact to rounding (hyper-dual numbers: Fike and Alonso 2011, here on SE(3)).
 """
 from liedyn.lie.algebra import (
     Ad, Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, neg6, scale6, sub6,
@@ -23,23 +23,23 @@ from liedyn.machine.compiled.jit import inline
 
 @inline
 def combined(e, t):
-    """First e, then t."""
+    """The displacement e followed by t."""
     return add6(e[0], t[0]), add6(e[1], t[1]), add6(add6(e[2], ad(e[0], t[1])), t[2])
 
 
 @inline
 def relative(a, b):
-    """What b does after a: combined(a, relative(a, b)) is b."""
+    """The displacement from a to b: combined(a, relative(a, b)) is b."""
     r_2 = sub6(b[1], a[1])
     return sub6(b[0], a[0]), r_2, sub6(sub6(b[2], a[2]), ad(a[0], r_2))
 
 
-# ---- twists and what else is seen from a frame
+# ---- twists and other vectors that are seen from a frame
 
 
 @inline
 def carried(x, t):
-    """x, seen from what is displaced by t."""
+    """x, seen from a frame that is displaced by t."""
     y_2 = add6(x[2], ad(x[0], t[1]))
     return (x[0], add6(x[1], ad(x[0], t[0])), y_2,
             add6(add6(add6(x[3], ad(x[1], t[1])), ad(y_2, t[0])), ad(x[0], t[2])))
@@ -47,14 +47,14 @@ def carried(x, t):
 
 @inline
 def carried_back(y, t):
-    """The x of which y is carried by t."""
+    """The inverse of `carried`: the x for which carried(x, t) is y."""
     x_1, x_2 = sub6(y[1], ad(y[0], t[0])), sub6(y[2], ad(y[0], t[1]))
     return (y[0], x_1, x_2, sub6(sub6(sub6(y[3], ad(x_1, t[1])), ad(y[2], t[0])), ad(y[0], t[2])))
 
 
 @inline
 def wrench_carried(F, t):
-    """A wrench on what is displaced by t, seen from where it is displaced from."""
+    """A wrench on a body that is displaced by t, seen from the frame before the displacement."""
     G_1, G_12 = add6(F[1], minus_ad_dual(t[0], F[0])), add6(F[3], minus_ad_dual(t[0], F[2]))
     G_12 = add6(G_12, minus_ad_dual(t[2], F[0]))
     return F[0], G_1, add6(F[2], minus_ad_dual(t[1], F[0])), add6(G_12, minus_ad_dual(t[1], G_1))
@@ -62,7 +62,7 @@ def wrench_carried(F, t):
 
 @inline
 def wrench_carried_back(H, t):
-    """The F of which H is carried by t."""
+    """The inverse of `wrench_carried`: the F for which wrench_carried(F, t) is H."""
     F_1, F_2 = sub6(H[1], minus_ad_dual(t[0], H[0])), sub6(H[2], minus_ad_dual(t[1], H[0]))
     G_12 = sub6(H[3], minus_ad_dual(t[1], H[1]))
     return H[0], F_1, F_2, sub6(sub6(G_12, minus_ad_dual(t[0], F_2)), minus_ad_dual(t[2], H[0]))
@@ -101,31 +101,31 @@ def dual_bracket(x, F):
 
 @inline
 def momentum(I, dI, x):
-    """I x for an inertia that direction 2 alone changes, by dI."""
+    """I x for an inertia that varies along direction 2 only, by dI."""
     return (inertia_times(I, x[0]), inertia_times(I, x[1]), add6(inertia_times(I, x[2]), inertia_times(dI, x[0])),
             add6(inertia_times(I, x[3]), inertia_times(dI, x[1])))
 
 
 @inline
 def seen_in(C, x):
-    """Components in C, where C is displaced with what x is seen from."""
+    """Components of x in C, if C is displaced together with the frame from which x is seen."""
     return Ad_inverse(C, x[0]), Ad_inverse(C, x[1]), Ad_inverse(C, x[2]), Ad_inverse(C, x[3])
 
 
 @inline
 def out_of(C, F):
-    """A wrench with components F in C."""
+    """The wrench whose components in C are F."""
     return Ad_dual_inverse(C, F[0]), Ad_dual_inverse(C, F[1]), Ad_dual_inverse(C, F[2]), Ad_dual_inverse(C, F[3])
 
 
 @inline
 def constant_in(A, W):
-    """A twist with constant components W in A, and its variations, none, like those of x."""
+    """A twist with constant components W in A; its variations are zero."""
     x = Ad(A, W)
     return x, scale6(0.0, x), scale6(0.0, x), scale6(0.0, x)
 
 
 @inline
 def power(x, F):
-    """The parts that direction 2 changes of F . x, for x seen from where nothing moves it."""
+    """The parts of F . x that vary along direction 2, if x does not vary."""
     return dot6(x, F[2]), dot6(x, F[3])

@@ -1,7 +1,5 @@
-"""Derivatives of accelerations, multipliers and linear models by a robot's parameters: the public function.
-
-The result of `sensitivities`.
-"""
+"""Derivatives of accelerations, multipliers and linear models by a robot's parameters: public function and its
+result."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,25 +33,25 @@ from liedyn.model.packed import N_ROWS
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Sensitivity:
-    """Derivatives of accelerations, multipliers and a linear model by parameters, which the last axis numbers.
+    """Derivatives of accelerations, multipliers and a linear model by parameters, which are numbered by the last axis.
 
     Attributes
     ----------
     parameters : tuple of str
     a : ndarray, shape (..., nv, np)
-        Of the accelerations [rad/s^2, m/s^2 per unit of the parameter].
+        Derivatives of the accelerations [rad/s^2, m/s^2 per unit of the parameter].
     lam : ndarray, shape (..., m, np)
-        Of the multipliers; of redundant rows, of the smallest ones.
+        Derivatives of the multipliers; if rows are redundant, of those of least norm.
     A : ndarray, shape (..., x, x, np)
     B : ndarray, shape (..., x, nu, np)
     C : ndarray, shape (..., ny, x, np)
     D : ndarray, shape (..., ny, nu, np)
     f0 : ndarray, shape (..., x, np)
-        Of A, B, C, D and f0 of the linear model.
+        Derivatives of A, B, C, D and f0 of the linear model.
     q, v : ndarray, shape (..., nv, np)
-        How the dependent coordinates, tangent at q, and the dependent velocities follow.
+        Derivatives of the dependent coordinates, in the tangent space at q, and of the dependent velocities.
     model : LocalStateSpace
-        The linear model at the parameters that the robot has.
+        The linear model at the robot's own values of the parameters.
 
     Examples
     --------
@@ -81,7 +79,7 @@ class Sensitivity:
         return f"Sensitivity({lead}{len(self.parameters)} parameters, states {printable(', '.join(self.model.states))})"
 
     def index(self, parameter):
-        """Number of a parameter.
+        """Index of a parameter along the last axis.
 
         Parameters
         ----------
@@ -90,12 +88,12 @@ class Sensitivity:
         Returns
         -------
         k : int
-            Its place along the last axis.
+            Index along the last axis.
 
         Raises
         ------
         InputError
-            It is not among them.
+            The parameter is not among those of the result.
 
         Examples
         --------
@@ -115,8 +113,8 @@ class Sensitivity:
         Returns
         -------
         derivatives : ndarray of complex, shape (..., x, np)
-            In the order of ``model.eigenvalues()``. Of an eigenvalue that is repeated without as many eigenvectors, as
-            zero of a free rigid motion is, there is no derivative: the numbers are then infinite, NaN, or very large.
+            In the order of ``model.eigenvalues()``. A repeated eigenvalue without as many eigenvectors, such as zero of
+            a free rigid motion, has no derivative: the numbers are then infinite, NaN, or very large.
 
         Notes
         -----
@@ -147,23 +145,23 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
                   outputs=None):
     """Exact derivatives of accelerations, multipliers and of the linear model by parameters of the robot.
 
-    Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held; the dependent
-    coordinates and velocities follow, so that all constraints stay met. So the derivatives are total ones, of what
-    `forward_dynamics` and `linearize` give for a robot with another value of the parameter, assembled again at the same
-    y and w.
+    Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held constant; the
+    dependent coordinates and velocities follow, so that all constraints stay satisfied. The derivatives are therefore
+    total: those of the results of `forward_dynamics` and `linearize` for a robot with another value of the parameter,
+    assembled again at the same y and w.
 
     Parameters
     ----------
     robot : Robot
     q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+        Configuration [rad, m; quaternions (x, y, z, w)] at which the loops are closed.
     v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s] that keeps them closed.
+        Velocity [rad/s, m/s] that satisfies the constraints.
     tau : array_like, shape (..., nv)
         Generalised forces [N m, N].
     parameters : sequence of str
         Names, patterns of names such as ``"mass:*"``, or the name of a body, joint, constraint or force element, which
-        stands for all that it has. Names, all in SI units and radians:
+        stands for all its parameters. Names, in SI units and radians:
 
         - ``mass:BODY``; ``com.x:BODY`` (x, y, z), the centre of mass in the body's frame; ``inertia.xx:BODY`` (xx, xy,
           xz, yy, yz, zz), about the centre of mass, which stays with it, in the body's axes
@@ -179,13 +177,13 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
           elements, and the numbers of laws by their names: ``coulomb:NAME`` of friction
         - ``gravity`` along its direction, ``gravity.x``, ``gravity.y``, ``gravity.z``
     independent, speeds : sequence of str, "auto", "tangent" or None
-        As for `linearize`. In tangent spaces the basis R, with y = R q, is held.
+        As for `linearize`. In tangent spaces the basis R, with y = R q, is held constant.
     u : array_like, shape (..., nu)
         Instead of tau: forces of the robot's actuators.
     closure_tolerance, rank_tolerance : float
         As for `linearize`.
     outputs : sequence of str, optional
-        Those of C and D, as for `linearize`.
+        Names of the rows of C and D, as for `linearize`.
 
     Returns
     -------
@@ -195,11 +193,11 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
     Raises
     ------
     ClosureError
-        A loop is open at q; or the constraints cannot follow a parameter, as a planar linkage with redundant rows that
-        leaves its plane: leave it out.
+        A loop is open at q; or the constraints cannot follow a parameter, as when a planar linkage with redundant rows
+        would leave its plane: leave that parameter out.
     InputError
-        What `linearize` raises; an unknown parameter; a feedback for tau or u; a parameter that displaces custom rows
-        or users' laws of force elements, whose second derivatives are not known.
+        As `linearize`; an unknown parameter; a feedback for tau or u; a parameter that displaces custom rows or users'
+        laws of force elements, whose second derivatives are not known.
     SingularConfigurationError
         As `linearize`.
 
@@ -210,9 +208,9 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         Z q_p = -(dg/dp, 0),  Z v_p = -(D psi, 0),  M a_p + G^T lambda_p = -D F,  G a_p = -D phi
 
     and A and B change by the mixed second variation of F and of the constraints along (N, X, a', lambda') of the linear
-    model and along (q_p, v_p, a_p, lambda_p, p), and one more solve with the same matrices
-    (`liedyn.linear.sensitivity.linear_model`). Variations are carried through one recursion as hyper-dual numbers (Fike
-    and Alonso, AIAA 2011-886): exact to rounding, no step size. Time is held.
+    model and along (q_p, v_p, a_p, lambda_p, p), followed by one more solution with the same matrices
+    (`liedyn.linear.sensitivity.linear_model`). Variations go through one recursion as hyper-dual numbers (Fike and
+    Alonso, AIAA 2011-886): exact to rounding, no step size. Time is held constant.
 
     Examples
     --------
@@ -234,7 +232,7 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
                       rank_tolerance=rank_tolerance, speeds=speeds, u=u)
     lead, count = model.lead, int(np.prod(model.lead))
     contacts = None
-    if watches(robot):  # contacts as these states have them; linearize has seen that all have the same
+    if watches(robot):  # contacts in the modes of these states; linearize has checked that all states have the same
         robot, contacts = _settled(robot, *(x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau)),
                                    rank_tolerance)
     q, v, a, lam, K, S, rank = (np.reshape(x, (count, *np.shape(x)[len(lead):])) for x in (
@@ -260,8 +258,8 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
 
 
 def _settled(robot, q, v, tau, tolerance):
-    """The robot with its contacts as one state has them, those that slide with friction closed in all rows, and these
-    as `Contacts`, or None."""
+    """The robot with its contacts in the modes of one state, where those that slide with friction are closed in all
+    rows; and these as `Contacts`, or None."""
     found = settle(robot, q, v, tau, np.empty(0), tolerance)
     if not found.sliding:
         return found.robot, None
@@ -274,7 +272,7 @@ def _chunk(robot, columns, parameters):
 
 
 def element_slopes(robot, q, v, u, lead):
-    """`Slopes` of the laws of force elements, None where there are none."""
+    """`Slopes` of the laws of force elements, None if there are none."""
     if robot.elements is None:
         return None
     packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
@@ -294,7 +292,7 @@ def _part(slopes, part):
 
 
 def without_second_derivatives(robot):
-    """What a robot has whose second derivatives are not known, in words, or None."""
+    """A description of what in the robot has no known second derivatives, or None."""
     for each in robot.model.constraints:
         if each.kind == "custom" and each.name in robot.active:
             return f"custom constraint {shown(each.name)}: its functions give first derivatives only"
@@ -305,7 +303,7 @@ def without_second_derivatives(robot):
 
 
 def _require_known(robot, names, changes):
-    """InputError where a parameter displaces what users' functions give only first derivatives of."""
+    """InputError if a parameter displaces something for which users' functions give first derivatives only."""
     moving = [any(kind in GEOMETRIC for kind, *_ in own) and bool(robot.row_names) for own, _ in changes]
     for e, each in enumerate(robot.model.elements):
         if each.law == "function":

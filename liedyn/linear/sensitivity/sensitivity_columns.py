@@ -1,22 +1,22 @@
-"""Variations of states in many directions at once, from Python: rows of states, columns of directions.
+"""Variations in many directions at once, from Python: rows of states, columns of directions.
 
-Direction 1 is one column of a linearization after the other, direction 2 one parameter, or one column, for each lane.
+Direction 1 runs over the columns of a linearization, one after the other; direction 2 has one parameter (or column) per
+lane.
 
-How the forces of parameters that displace nothing vary along the columns of a linear model.
+Parameters that change forces only have a closed form of inverse dynamics (`liedyn.linear.sensitivity.variations`): a
+wrench dI A + V x* dI V on one link, which the joints from there to the ground bear. Along a column (N, X, A) it varies
+by
 
-Such a parameter's part of inverse dynamics is closed form (`liedyn.linear.sensitivity.variations`): a wrench dI A + V
-x* dI V on one link, that the joints from there to the ground bear. Its variation along a column (N, X, A) is
+    dI dA + V x* dI dV + dV x* dI V      and, on the way to the ground, + turn x* F at each joint
 
-    dI dA + V x* dI dV + dV x* dI V        and, on the way to the ground, + turn x* F at each joint
-
-seen from the links, with their variations as in `liedyn.mechanics.tree.tangent_recursion`, found once for all
+seen from the links, with their variations as in `liedyn.mechanics.tree.tangent_recursion`, computed once for all
 parameters. A register holds columns.
 
-Users' rows in variations, as far as the first derivatives that their functions give go.
+Users' rows vary as far as the first derivatives that their functions give allow. Along direction 2 displacements,
+velocities, rows and forces vary by these derivatives. The mixed variation needs second derivatives if both directions
+displace something, but not if direction 2 changes accelerations and multipliers alone, as parameters that change forces
+only do: G a is linear in a, and G^T lambda in lambda.
 
-Along direction 2, displacements and velocities with it, rows and forces vary by these derivatives. The mixed variation
-asks for second ones where both directions displace something, but not where direction 2 changes accelerations and
-multipliers alone, as parameters that displace nothing do: G a is linear in a, and G^T lambda in lambda.
 """
 import copy
 from collections import namedtuple
@@ -49,19 +49,19 @@ from liedyn.model.packed_records import (
 
 
 def custom_rows(robot):
-    """Which rows are users', or None if there are none."""
+    """A mask of the users' rows, or None if there are none."""
     names = {each.name for each in robot.model.constraints if each.kind == "custom"} & set(robot.active)
     return np.isin(robot.row_owners, list(names)) if names else None
 
 
 def add_custom(robot, custom, motion, one, two, N_12, X_12, force, rows):
-    """Add the variations of users' rows to those of all others, in arrays of
-    `liedyn.linear.sensitivity.sensitivity_columns.Variations`.
+    """Adds the variations of users' rows to those of all others, in the arrays of `Variations`.
+
 
     Raises
     ------
     InputError
-        A function of the user fails.
+        A user's function fails.
     """
     packed, mask = robot.packed._replace(floats=robot.floats.copy()), custom[:, None]
     for b, (q, v, a, lam) in enumerate(zip(*motion)):
@@ -117,7 +117,8 @@ def vary_motions(model, work, columns, b, lanes):
 
 @inline
 def bear_variation(model, work, lanes, i, F, dF, row, b, out):
-    """Add to rows from `row` on what the joints from link i to the ground bear of dF, as F turns with them."""
+    """Adds to the rows from `row` on the joint forces, from link i to the ground, of dF, and of F as the joints
+    turn."""
     width = out.shape[1] // WIDTH
     while i >= 0:
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
@@ -128,7 +129,7 @@ def bear_variation(model, work, lanes, i, F, dF, row, b, out):
 
 @inline
 def vary_change(model, work, columns, lanes, kind, what, numbers, at, row, b, out):
-    """What one change adds to the rows of its parameter."""
+    """Adds the effect of one change to the rows of its parameter."""
     k, x = out.shape[1] // WIDTH * what + b, load(SCALAR, numbers, at)
     if kind == INERTIA:
         V, A = twist_of(SCALAR, work, what), acceleration_of(SCALAR, model, work, what)
@@ -159,13 +160,13 @@ def vary_change(model, work, columns, lanes, kind, what, numbers, at, row, b, ou
 
 @inline
 def columns_at_rest_size(model):
-    """Numbers in the workspace of `vary_at_rest`."""
+    """Size of the workspace of `vary_at_rest`."""
     return WIDTH * (4 + VARIED * link_count(model)) + world_size(model)
 
 
 @late(MODEL, CHANGES, MOTION, COLUMNS, VECTOR, MATRIX)
 def vary_at_rest(model, changes, motion, columns, work, out):
-    """out (parameters nv, columns): how the forces of each parameter, nv rows, vary along padded columns."""
+    """out (parameters nv, columns): variation of the forces of each parameter, nv rows, along padded columns."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     lanes = take_vector(work, WIDTH * VARIED * link_count(model))
@@ -209,7 +210,7 @@ def vary_states(begin, end, model, motion, changes, one, two, N_12, X_12, force,
 
 @batch
 def vary_element_states(begin, end, model, slopes, pushed, motion, changes, one, two, N_12, X_12, force):
-    """`vary_elements` likewise, added to the forces."""
+    """`vary_elements` at rows of states, added to the forces."""
     work = np.empty(element_variations_size(model, slopes.owners.size))
     for b in range(begin, end):
         at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
@@ -232,7 +233,7 @@ def at_rest_states(begin, end, model, motion, changes, columns, out):
 
 
 def forces_at_rest(robot, motion, changes, columns):
-    """Of parameters that displace nothing the forces (states, nv, parameters), and how they vary along columns.
+    """Forces of parameters that change forces only, and their variations along columns.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ def forces_at_rest(robot, motion, changes, columns):
     changes : list
         One list of changes for each parameter.
     columns : Columns
-        Each array (states, rows, columns).
+        Each array has shape (states, rows, columns).
 
     Returns
     -------
@@ -268,12 +269,12 @@ class Variations:
     motion : Motion
         Rows of q, v, a and lambda.
     changes : list
-        Of the parameters along direction 2: two lists of changes each
+        For each parameter of direction 2 two lists of changes
         (`liedyn.linear.sensitivity.model_parameters.all_changes`).
     reads : bool
-        Are virtual velocities asked for?
+        True if the virtual velocities are needed.
     slopes : Slopes, optional
-        Of the laws of the force elements at these states, if the robot has some.
+        Slopes of the laws of the force elements at these states, if the robot has any.
     """
 
     def __init__(self, robot, motion, changes, reads=False, slopes=None):
@@ -283,13 +284,13 @@ class Variations:
         self.custom = custom_rows(robot)
 
     def of(self, motion):
-        """The same of the constraints at other states."""
+        """Variations of the constraints alone, at other states."""
         found = copy.copy(self)
         found.motion, found.slopes, found.reads = motion, None, False
         return found
 
     def zeros(self, rows):
-        """No variation of so many numbers along direction 2."""
+        """Zero variations of `rows` numbers along direction 2."""
         return np.zeros((len(self.motion.q), rows, self.count))
 
     def along(self, one, two, N_12=None, X_12=None, pushed=None):
@@ -298,15 +299,15 @@ class Variations:
         Parameters
         ----------
         one, two : Columns
-            Each array (states, rows, columns), or None for zeros.
+            Each array has shape (states, rows, columns), or is None for zeros.
         N_12, X_12 : ndarray, shape (states, columns 1, nv, columns 2), optional
         pushed : ndarray, shape (states, columns 1, rows), optional
-            What direction 1 adds to the forces of force elements.
+            Added to the forces of force elements along direction 1.
 
         Returns
         -------
         Varied
-            Of arrays; `readers` is empty unless they are asked for.
+            Arrays; `readers` is empty unless `reads` is true.
         """
         robot, states = self.robot, len(self.motion.q)
         n, m = robot.nv, len(robot.row_names)

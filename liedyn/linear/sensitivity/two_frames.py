@@ -1,12 +1,12 @@
-"""The two frames that a constraint joins, varied to second order: what `liedyn.mechanics.constraints.relative` is to
-first order.
+"""The two frames that a constraint joins, varied to second order (first order:
+`liedyn.mechanics.constraints.relative`).
 
-With R the displacement of side b against side a, the frame C of the rows is displaced by M against a, and b by L
-against C: R is M and then L. C follows b in some components, M^-1 dM = Pi (dR R^-1, seen in C), which gives
+With R the displacement of side b relative to side a, frame C of the rows is displaced by M relative to a, and b by L
+relative to C: R is M followed by L. C follows b in some components, M^-1 dM = Pi (dR R^-1, seen in C), which gives
 
     M_1 = Pi R_1      M_2 = Pi R_2      M_12 = Pi (R_12 + ad(L_2, R_1))
 
-Twists and accelerations of both sides, carried to C, then differ by what the rows read, as at a state that stays.
+The difference of the twists and accelerations of both sides, carried to C, is what the rows read.
 """
 from collections import namedtuple
 
@@ -31,7 +31,7 @@ Rows = namedtuple("Rows", "g psi phi psi_mixed phi_mixed")
 
 @inline
 def shift_on(model, passes, l, at):
-    """Displacement of frame A or B of constraint l in its link, by the parameters."""
+    """Displacement of frame A or B of constraint l in its link, along the parameters."""
     return zero6(SCALAR), get6(LANES, passes.spread, of_loop(model, l, at)), zero6(LANES)
 
 
@@ -44,7 +44,7 @@ def side(model, work, passes, i, shift):
 
 @inline
 def sides(model, work, passes, l):
-    """The same of sides a and b, two triples; side a moves with its target."""
+    """`side` for both sides a and b; side a moves with its target."""
     a, b = loop_links(model, l)
     e, V, A = side(model, work, passes, a, shift_on(model, passes, l, A_AT))
     if has_target(model, l):
@@ -57,7 +57,7 @@ def sides(model, work, passes, l):
 
 @inline
 def following(kind, virtual, C, R):
-    """M and L, for the displacement R of b against a."""
+    """M and L, from the displacement R of b relative to a."""
     M_1, M_2 = followed(kind, virtual, C, R[0]), followed(kind, virtual, C, R[1])
     M = M_1, M_2, followed(kind, virtual, C, add6(R[2], ad(sub6(R[1], M_2), R[0])))
     return M, relative(M, R)
@@ -71,7 +71,7 @@ def followed_by(kind, virtual, C, x):
 
 @inline
 def relative_motion(kind, virtual, C, a, b):
-    """M and L, and components in C of the relative twist and of its rate."""
+    """M and L, and the components in C of the relative twist and of its rate."""
     M, L = following(kind, virtual, C, relative(a[0], b[0]))
     v_a, v_r = carried(a[1], M), minus(carried_back(b[1], L), carried(a[1], M))
     a_r = minus(carried_back(b[2], L), carried(a[2], M))
@@ -81,7 +81,7 @@ def relative_motion(kind, virtual, C, a, b):
 
 @inline
 def push_sides(model, passes, l, M, L, F):
-    """Let a wrench that is seen from C act where G^T lambda does: b passes it on to a."""
+    """Adds a wrench that is seen from C to the links as G^T lambda does: on b, and the opposite one on a."""
     a, b = loop_links(model, l)
     push(passes, b, wrench_carried(wrench_carried_back(F, L), shift_on(model, passes, l, B_AT)))
     push(passes, a, wrench_carried(negative(wrench_carried(F, M)), shift_on(model, passes, l, A_AT)))
@@ -89,7 +89,7 @@ def push_sides(model, passes, l, M, L, F):
 
 @inline
 def put_row(rows, row, b, g, psi, phi):
-    """Row number `row`: the residual, and pairs of what direction 2 changes."""
+    """Writes row `row`: the residual, and pairs of the parts that vary along direction 2."""
     k = rows.g.shape[1] // WIDTH * row + b
     store(LANES, rows.g, k, g)
     store(LANES, rows.psi, k, psi[0])

@@ -2,16 +2,14 @@
 
     F(q, v, a, lambda; p) = ID + G^T lambda        phi = G a + Gdot v - bdot        psi = G v - b        g
 
-of a model without force elements. `vary_both` gives, for a register of columns after the other, the variations along
-direction 2, (q_2, v_2, a_2, lambda_2) and a parameter, and the mixed ones of directions 1 and 2 but for what a_12 and
-lambda_12 would add. With all of direction 1 and of the state's part of direction 2 zero these are the partial
-derivatives by the parameters, `put_partials`.
+for a model without force elements. `vary_both` computes, one register of columns after the other, the variations along
+direction 2, (q_2, v_2, a_2, lambda_2) and a parameter, and the mixed ones of directions 1 and 2, without the terms of
+a_12 and lambda_12. If direction 1 and the state's part of direction 2 are zero, these are the partial derivatives by
+the parameters, `put_partials`.
 
-Partial derivatives by parameters that displace nothing: inertias, gravity, springs, dampers and armatures of joints.
-
-They change forces alone, one parameter at a time and in closed form: an inertia's change dI makes the wrench
-dI A + V x* dI V on its link, which the joints from there to the ground bear, S_j . F; a change of gravity the wrench
--I (0, dg) on every link.
+Parameters that change forces only (inertias, gravity; springs, dampers and armatures of joints) are treated one by one
+in closed form: the change dI of an inertia gives the wrench dI A + V x* dI V on its link, which the joints from there
+to the ground bear, S_j . F; a change of gravity gives the wrench -I (0, dg) on every link.
 """
 from collections import namedtuple
 
@@ -46,7 +44,7 @@ from liedyn.model.packed_records import (
 
 @inline
 def rests(changes, first, end):
-    """Do parameters first to end - 1 displace nothing?"""
+    """True if parameters first to end - 1 change forces only."""
     for c in range(changes.first[first], changes.first[end]):
         kind = integer(changes.records, RECORD * c)
         if not (kind == INERTIA or kind == GRAVITY or kind == ARMATURE or kind == DAMPING or kind == STIFFNESS
@@ -57,7 +55,7 @@ def rests(changes, first, end):
 
 @inline
 def bear(model, work, i, F, k, force):
-    """Column k of `force` (nv, parameters): what the joints from link i to the ground bear of a wrench."""
+    """Adds S_j . F to column k of `force` (nv, parameters), for each joint j from link i to the ground."""
     j = first_dof(model, i) + dof_count(model, i) - 1
     while j >= 0:
         force[j, k] += dot6(get6(SCALAR, work, of_dof(model, j, S)), F)
@@ -66,7 +64,7 @@ def bear(model, work, i, F, k, force):
 
 @inline
 def add_change(model, work, q, v, a, kind, what, numbers, at, k, force):
-    """What one change adds to column k; needs `world_motion`."""
+    """Adds the effect of one change to column k; needs `world_motion`."""
     x = load(SCALAR, numbers, at)
     if kind == INERTIA:
         V, A = twist_of(SCALAR, work, what), acceleration_of(SCALAR, model, work, what)
@@ -88,7 +86,7 @@ def add_change(model, work, q, v, a, kind, what, numbers, at, k, force):
 
 @inline
 def put_column_at_rest(model, work, q, v, a, changes, k, force):
-    """Column k of `force`, of a parameter that `rests`; needs `world_motion`."""
+    """Column k of `force`, for a parameter that changes forces only; needs `world_motion`."""
     for j in range(force.shape[0]):
         force[j, k] = 0.0
     for c in range(changes.first[k], changes.first[k + 1]):
@@ -110,7 +108,7 @@ VARIATIONS = types.BaseTuple.from_types((MATRIX, MATRIX, ROWS, ROWS), Varied)
 
 @inline
 def variations_size(model):
-    """Numbers in the workspace of `vary_both`."""
+    """Size of the workspace of `vary_both`."""
     lanes = WIDTH * (LANED * link_count(model) + model.ints[N_ROWS])
     return WIDTH * 6 + world_size(model) + spread_size(model) + FLOATS * link_count(model) + lanes
 
@@ -136,7 +134,7 @@ def vary_block(model, motion, one, two, N_12, X_12, b, world, lam_2, passes, out
 
 @inline
 def take_passes(model, work):
-    """Room in a workspace: what links and multipliers need in a pass."""
+    """Arrays for links and multipliers in one pass, taken from a workspace."""
     links = link_count(model)
     return take_vector(work, WIDTH * model.ints[N_ROWS]), Passes(
         take_vector(work, spread_size(model)), take_vector(work, FLOATS * links),
@@ -157,7 +155,7 @@ def vary_both(model, changes, motion, one, two, N_12, X_12, work, out):
 
 @inline
 def partials_size(model, count):
-    """Numbers in the workspace of `put_partials`, for any number of parameters."""
+    """Size of the workspace of `put_partials`, for any number of parameters."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     return WIDTH * 24 + 3 * n + m + WIDTH * (3 * n + 6 * m) + variations_size(model)
 
@@ -166,7 +164,7 @@ def partials_size(model, count):
 def put_partials(model, changes, motion, work, force, phi, psi, g):
     """Partial derivatives by the parameters: of F (nv, np), phi, psi and g (m, np).
 
-    Blocks of parameters that displace nothing take no pass (`liedyn.linear.sensitivity.variations`).
+    Blocks of parameters that change forces only take no pass over the links (`put_column_at_rest`).
     """
     n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
     work[0] = first_place(work)
