@@ -1,7 +1,7 @@
-"""How far a state is from another one, in the states x = (y, w) of the linear model there, and its derivative.
+"""The difference of two states in the coordinates x = (y, w) of the linear model, and its derivative.
 
-Coordinates y of the tree are those of the difference on the configuration group, whose derivative is the inverse right
-Jacobian joint by joint; those of a cut joint are differences of what is read there. w = R_w v.
+Coordinates y of the tree are read from the difference on the configuration group, log(q_0^-1 q), whose derivative is
+the inverse right Jacobian joint by joint; coordinates of cut joints are subtracted directly. w = R_w v.
 """
 import numpy as np
 
@@ -22,7 +22,7 @@ from liedyn.model.packed import N_VIRTUAL, NV
 
 @kernel
 def virtual_rate_derivatives(model, q, v):
-    """d(E v)/dq (nz, nv), E v the velocities of the cut joints' coordinates."""
+    """d(E v)/dq (nz, nv), where E v are the velocities of the cut joints' coordinates."""
     n, nz = model.ints[NV], model.ints[N_VIRTUAL]
     work, zero, found = np.empty(world_size(model)), np.zeros(n), np.zeros((nz, n))
     world_motion(SCALAR, model, q, v, zero, work)
@@ -31,15 +31,15 @@ def virtual_rate_derivatives(model, q, v):
 
 
 class Deviation:
-    """The deviation of states from one of a robot.
+    """The difference of states from a reference state of a robot.
 
     Attributes
     ----------
     robot : Robot
     q, v : ndarray
-        Where it is zero.
+        The reference state.
     y, w : Independent
-        The coordinates.
+        The chosen coordinates and velocities.
     """
 
     def __init__(self, robot, q, v, independent, speeds, tolerance):
@@ -62,17 +62,17 @@ class Deviation:
         self._w = self.speeds(q, v)
 
     def at(self, q, v):
-        """The same coordinates about another state."""
+        """The same coordinates about another reference state."""
         found = object.__new__(Deviation)
         found._set(self.robot, q, v, self.y, self.w)
         return found
 
     def speeds(self, q, v):
-        """w."""
+        """The independent velocities w."""
         return self._rows(self.w, q) @ v
 
     def state(self, q, v):
-        """One state as users give it.
+        """One checked state.
 
         Raises
         ------
@@ -85,17 +85,17 @@ class Deviation:
         return q[0], v[0]
 
     def __call__(self, q, v):
-        """x = (y, w)."""
+        """x = (y, w), the difference of the state (q, v) from the reference state."""
         y = self.y.rows @ difference(self.robot, self.q, q)
         if self._reads.any():
             left = (virtual_coordinates(self.robot, q) - self._z)[self.y.virtual[self._reads]]
             turns = self._is_angle[self._reads]
-            left[turns] -= 2.0 * np.pi * np.round(left[turns] / (2.0 * np.pi))  # the shorter way round
+            left[turns] -= 2.0 * np.pi * np.round(left[turns] / (2.0 * np.pi))  # to (-pi, pi]
             y[self._reads] = left
         return np.concatenate([y, self.speeds(q, v) - self._w])
 
     def derivative(self, q, v):
-        """dx/dq, along the tangent at q, and dx/dv, each (x, nv)."""
+        """dx/dq in the tangent space at q, and dx/dv, each (x, nv)."""
         n = self.robot.nv
         turned = np.eye(n)
         if self._groups:
@@ -117,6 +117,6 @@ class Deviation:
 
 
 def is_angle(loop, name):
-    """Is a coordinate of a cut joint an angle that counts no turns?"""
+    """True if a coordinate of a cut joint is an angle that is known up to full turns only."""
     form = LOOP_KINDS[loop.kind]
     return form.motions[form.velocities.index(name[len(loop.name):])][0] == "w" and not loop.pitch

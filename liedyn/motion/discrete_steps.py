@@ -1,6 +1,6 @@
-"""Derivatives of one Runge-Kutta step at many states, in coordinates of the tree that add up (`discretize`).
+"""Derivatives of one Runge-Kutta step at many states, in coordinates of the tree whose group is R^n (`discretize`).
 
-The step is that of `liedyn.motion.discretize`, in compiled code: at each stage the dependent coordinates and
+The step is that of `liedyn.motion.discretize`, compiled: at each stage the dependent coordinates and
 velocities follow from the independent ones by Newton's method on the constraints, and the local state space (A, B, f)
 there gives the stage and its derivatives,
 
@@ -41,7 +41,7 @@ coordinates that depend on the others."""
 
 @inline
 def solve_dependent(model, s, gamma, rank_tolerance):
-    """Eliminate the rows of s.G for right sides gamma; False if they do not determine all that may be dependent."""
+    """Eliminate the rows of s.G for right sides gamma; False if they do not determine all dependent coordinates."""
     rank, _, complete = eliminate(model, s.G, gamma, s.choosable, rank_tolerance, s.e)
     free = 0.0
     for j in range(s.choosable.size):
@@ -51,7 +51,7 @@ def solve_dependent(model, s, gamma, rank_tolerance):
 
 @inline
 def largest_coordinate(q):
-    """The size of q for comparisons, 1 at least."""
+    """The largest |q_j|, at least 1, as the scale of comparisons."""
     size = 1.0
     for j in range(q.size):
         size = max(size, abs(q[j]))
@@ -60,7 +60,7 @@ def largest_coordinate(q):
 
 @inline
 def step_along_tangent(model, s, q_0, u, places, rank_tolerance):
-    """s.q = q_0 moved by u in the independent coordinates, the dependent ones along; the size of the step."""
+    """s.q = q_0 moved by u along the tangent, dependent coordinates included; returns the size of that step."""
     n, m, p = model.ints[NV], model.ints[N_ROWS], places.size
     for j in range(n):
         s.change[j] = 0.0
@@ -87,10 +87,10 @@ def step_along_tangent(model, s, q_0, u, places, rank_tolerance):
 
 @kernel_in_place
 def put_stage(model, s, q_0, u, w, places, rank_tolerance):
-    """The state on the manifold with coordinates u away from q_0 and velocities w, which `places` picks.
+    """The state on the manifold with coordinates u away from q_0 and velocities w, at the indices `places`.
 
-    False if Newton's method finds none, or not the one next to the tangent: each correction has to be at most half as
-    large as the one before, and the first one as the step along the tangent.
+    Returns False if Newton's method does not converge, or not to the solution next to the tangent: each correction has
+    to be at most half as large as the one before it, and the first one at most as large as the step along the tangent.
     """
     n, m = model.ints[NV], model.ints[N_ROWS]
     largest = step_along_tangent(model, s, q_0, u, places, rank_tolerance)
@@ -130,7 +130,7 @@ def put_stage(model, s, q_0, u, w, places, rank_tolerance):
 
 @inline
 def put_velocities(model, s, p):
-    """s.gamma = b of G v = b: what moving constraints ask for of a robot at rest."""
+    """s.gamma = b of G v = b: the velocities that moving constraints force."""
     for j in range(s.change.size):
         s.change[j] = 0.0
     world_velocities(SCALAR, model, s.change, s.world)
@@ -141,7 +141,7 @@ def put_velocities(model, s, p):
 
 @inline
 def complete_velocities(model, s, p):
-    """The dependent velocities in s.v from the independent ones there."""
+    """The dependent velocities in s.v from the independent ones in s.v."""
     dependent, independent = dependent_dofs(model, s.e)[0], independent_dofs(model, s.e)[0]
     slopes, forced = dependence(SCALAR, model, s.e, p)
     for k in range(s.v.size - p):
@@ -169,11 +169,11 @@ def vary_step(space, c_h, Z, dk, p, nu):
 
 @batch
 def discretize_states(begin, end, model, state, coordinates, actuators, h, rank_tolerance, found):
-    """One step from each state; `coordinates` pick coordinates of the tree that add up."""
+    """One step from each state; `coordinates` pick coordinates of the tree whose group is R^n."""
     n, m, nq, nu, given = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], actuators.shape[1], model.floats
     p = coordinates.virtual_y.size
     x, empty = 2 * p, np.empty
-    model = PackedModel(model.ints, given.copy())  # where moving targets and custom rows leave what they return
+    model = PackedModel(model.ints, given.copy())  # holds the results of moving targets and custom rows
     work, space = empty(linearize_size(model, p, p, nu)), new_space(model, p, p, nu)
     s = Stage(empty(nq), empty(n), empty(n), empty(world_size(model)), empty((m, n)), empty(m), empty(m),
               empty(elimination_size(SCALAR, model)), empty(padded(n)))

@@ -1,6 +1,6 @@
-"""One step of an integrator as a discrete-time system: derivatives of the step itself, not of the flow it stands for.
+"""One step of an integrator as a discrete-time system: derivatives of the step itself, not of the exact flow.
 
-The step is that of Runge-Kutta-Munthe-Kaas, classical fourth order, in independent coordinates: q = q_0 exp(u) with all
+The step is Runge-Kutta-Munthe-Kaas, classical fourth order, in independent coordinates: q = q_0 exp(u) with all
 constraints solved at every stage, so that each stage state lies on the manifold and has an exact local model (A, B).
 With r = R_y v the rate of y, body-fixed for ball and free joints, and J(u) = dexp^-1_{-u} joint by joint,
 
@@ -61,19 +61,19 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     robot : Robot
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints. Batches whose independent
-        coordinates are revolute or prismatic joints are compiled; others go state by state.
+        coordinates are revolute or prismatic joints run in compiled code; others state by state.
     v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s] that keeps them satisfied.
+        Velocity [rad/s, m/s] that satisfies the constraints.
     tau : array_like, shape (..., nv), or tuple
-        Generalised forces [N m, N], held during the step; or feedback with its derivative (f, df), as for `linearize`,
-        which acts at every stage of the step. The model is then that of the closed loop, and B that of forces which are
-        added to the feedback and held.
+        Generalised forces [N m, N], constant during the step; or feedback with its derivative (f, df), as for
+        `linearize`, evaluated at every stage of the step. The model is then that of the closed loop, and B that of
+        constant forces added to the feedback.
     h : float
         Length of the step [s].
     independent, speeds
-        Coordinates and velocities of the state, as for `linearize`. A ball or free joint counts as a whole.
+        Coordinates and velocities of the state, as for `linearize`. Ball and free joints must be chosen as a whole.
     f_ext : dict or array_like, optional
-        Wrenches (moment, force) [N m, N] on bodies, held in each body's own frame, as for `rnea`.
+        Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     closure_tolerance, rank_tolerance : float
         As for `linearize`.
     u : array_like, shape (..., nu), or tuple
@@ -87,16 +87,16 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     Raises
     ------
     InputError
-        As for `linearize`; a contact slides with friction; a step that is not positive; or coordinates that are no
-        coordinates of a group: part of a ball or free joint, a ball cut, combinations of such.
+        As for `linearize`; a contact slides with friction; a step that is not positive; or coordinates without a group
+        structure: part of a ball or free joint, a ball cut, or linear combinations that contain such coordinates.
     ClosureError
-        The constraints cannot be satisfied at q, or at a stage: the step leaves the workspace, or is too long.
+        The constraints cannot be satisfied at q, or at a stage: the step leaves the workspace or is too long.
     SingularConfigurationError
         As for `linearize`.
 
     Notes
     -----
-    Contacts stay as they are at (q, v) for all of the step.
+    Contacts keep their modes at (q, v) during the whole step.
 
     Runge-Kutta-Munthe-Kaas of order four in independent coordinates, differentiated stage by stage with the exact A and
     B of each stage. `LocalStateSpace.discretize` is the exponential of one A instead.
@@ -120,7 +120,7 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
 
 
 def _all_states(robot, lead, given, forces, named, options):
-    """The models (rows of q, v, tau, and the loop): in compiled code where coordinates add up, else one by one."""
+    """The models (rows of q, v, tau, and the loop): compiled for coordinates in R^n, else one by one."""
     (q, v, tau, loop), (h, independent, speeds, *tolerances) = given, options
     if not len(q):
         raise InputError("discretize needs at least one state")
@@ -131,13 +131,14 @@ def _all_states(robot, lead, given, forces, named, options):
         y = by_name(robot, names)
         coordinates = Coordinates(y.rows[None].copy(), y.virtual, y.rows[None].copy(), y.virtual)
         start = Given(State(q, v, tau, forces), coordinates, actuators_of(robot))
-        all_states(robot, lead, y, y, start, NO_OUTPUTS, 0, Tolerances(*tolerances))  # raises what is wrong there
+        # raises the errors of these states
+        all_states(robot, lead, y, y, start, NO_OUTPUTS, 0, Tolerances(*tolerances))
         p, nu, count = len(y.names), len(robot.actuator_names), len(q)
         found = Steps(np.empty((count, 2 * p, 2 * p)), np.empty((count, 2 * p, nu)), np.empty_like(q), np.empty_like(v),
                       np.zeros(count, np.int64))
         discretize_states(robot.packed, start.state, Coordinates(y.rows, y.virtual, y.rows, y.virtual), start.actuators,
                           h, tolerances[1], found)
-        for b in np.flatnonzero(found.done == 0):  # where it is harder to close, or cannot be done
+        for b in np.flatnonzero(found.done == 0):  # states whose constraints are harder to solve, or have no solution
             with of_the_batch(lead, b):
                 one = _one_state(robot, q[b:b + 1], v[b:b + 1], tau[b:b + 1], None, forces[b], *options)
             found.A[b], found.B[b], found.q[b], found.v[b] = one.A, one.B, one.q_next, one.v_next
@@ -156,7 +157,7 @@ def _all_states(robot, lead, given, forces, named, options):
 
 
 def _adds_up(robot, loop, names, speeds):
-    """Are coordinates and velocities the same revolute and prismatic joints, and nothing acts but given forces?"""
+    """True if y and w are the same revolute and prismatic joints, and only constant forces act."""
     plain = {*robot.coordinate_names} & {*robot.velocity_names}
     simple = loop is None and robot.elements is None and not robot.functions and not watches(robot)
     return (simple and speeds is None and bool(names) and isinstance(names, tuple) and all_holonomic(robot)
@@ -164,7 +165,7 @@ def _adds_up(robot, loop, names, speeds):
 
 
 def _given_at(named, lead, b):
-    """tau and u at state b of a batch, one of them None."""
+    """tau and u at state b of a batch; one of them is None."""
     name, given = named
     if not isinstance(given, tuple):
         given = np.asarray(given, dtype=np.float64)
@@ -179,9 +180,9 @@ def _together(rows, lead, h, states, robot):
 
 
 def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_tolerance, rank_tolerance):
-    """The model of one state, in rows of which there is one."""
+    """One state; arrays have a leading axis of length 1."""
     given_tau = tau[0]
-    if robot.elements is not None:  # they are part of the loop
+    if robot.elements is not None:  # the force elements are part of the loop
         robot, given_tau = without_elements(robot), loop.given[0]
     q, v, tau = q[0], v[0], tau[0]
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
@@ -225,7 +226,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
 
 
 def _groups(robot, y):
-    """Places in y of each ball or free joint; the other coordinates add up.
+    """Indices in y of each ball or free joint; the other coordinates belong to R^n.
 
     Raises
     ------
@@ -263,7 +264,7 @@ def _local_rate(u, r):
 
 
 def _carried(groups, u, eta, du):
-    """Ad_{exp -u} eta + dexp_{-u} du, joint by joint: eta + du where coordinates add up."""
+    """Ad_{exp -u} eta + dexp_{-u} du, joint by joint: eta + du for coordinates in R^n."""
     out = eta + du
     for j in groups:
         moved, turned = ((so3_exp(-u[j]), so3_left_jacobian(-u[j])) if len(j) == 3 else
@@ -278,7 +279,7 @@ def state_at(robot, q_0, u, w, y, speeds, tolerance):
     Raises
     ------
     ClosureError
-        Newton's method finds none.
+        Newton's method does not converge.
     """
     of_positions, reads = holonomic(robot), y.virtual >= 0
     target = integrate(robot, q_0, y.rows.T @ np.where(reads, 0.0, u))
@@ -288,7 +289,8 @@ def state_at(robot, q_0, u, w, y, speeds, tolerance):
         wanted = y.rows @ difference(robot, q, target)
         if reads.any():
             left = (u + z_0[y.virtual] - virtual_coordinates(robot, q)[y.virtual])[reads]
-            wanted[reads] = left - 2.0 * np.pi * np.round(left / (2.0 * np.pi))  # angles of cuts wrap at half a turn
+            # angles of cuts are known up to full turns
+            wanted[reads] = left - 2.0 * np.pi * np.round(left / (2.0 * np.pi))
         error = closure_error(robot, q)
         Z = np.vstack([np.where(of_positions[:, None], constraint_jacobian(robot, q), 0.0),
                        y.matrix(virtual_jacobian(robot, q))])
@@ -309,7 +311,7 @@ def state_at(robot, q_0, u, w, y, speeds, tolerance):
 
 @kernel
 def virtual_velocities(model, q, v):
-    """Velocities of the cut joints' coordinates, moving frames included."""
+    """Velocities of the cut joints' coordinates, including those of moving frames."""
     work, z = np.empty(world_size(model)), np.empty(model.ints[N_VIRTUAL])
     world_positions(SCALAR, model, q, work)
     world_velocities(SCALAR, model, v, work)

@@ -1,15 +1,15 @@
-"""Derivatives of constrained accelerations and multipliers by all coordinates, also by such that open the loops.
+"""Derivatives of constrained accelerations and multipliers by all coordinates, including those that open the loops.
 
-Accelerations and multipliers solve M a + G^T lambda = tau - h, G a = gamma at any (q, v). Varied, with ID and phi =
-G a - gamma at constant a,
+Accelerations and multipliers solve M a + G^T lambda = tau - h, G a = gamma at any (q, v). Their variations obey, with
+ID and phi = G a - gamma at constant a,
 
     M da + G^T dlambda = dtau - dID - dG^T lambda        G da = -dphi
 
-which one factorization solves for all columns [dtheta, dv, dtau] (`liedyn.machine.linalg.saddle`). Multipliers of
-minimum norm of redundant rows, lambda = (G^T)^+ r, also turn with the space of rows: with y of minimum norm in G y =
-lambda,
+which one factorization solves for all columns [dtheta, dv, dtau] (`liedyn.machine.linalg.saddle`). If rows are
+redundant, the multipliers of minimum norm, lambda = (G^T)^+ r, vary also with the space of rows: with y of minimum norm
+in G y = lambda,
 
-    dlambda = (G^T)^+ (r's variation - dG^T lambda) + (1 - G G^+) dG y
+    dlambda = (G^T)^+ (dr - dG^T lambda) + (1 - G G^+) dG y
 """
 from collections import namedtuple
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ Found = namedtuple("Found", "a lam")
 
 @kernel
 def room_of(model):
-    """Derivatives, and scratch arrays, of one state."""
+    """Arrays for the derivatives at one state, and scratch arrays."""
     n, m, empty = model.ints[NV], model.ints[N_ROWS], np.empty
     d = Derivatives(empty((n, n)), empty((n, n)), empty((n, n)), empty((n, n)), empty((n, n)), empty((m, n)),
                     empty((m, n)), empty((m, n)), empty(derivatives_size(model)), empty(n))
@@ -54,9 +54,9 @@ def room_of(model):
 
 @kernel_in_place
 def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, out):
-    """out (m, 3 n) with G^T out = forces, of minimum norm, and how redundant rows share the multipliers lam.
+    """out (m, 3 n) with G^T out = forces, of minimum norm, including the variation of the row space.
 
-    W (n, m + 3 n) and Z (m, n + 1) are scratch, and so is d.
+    W (n, m + 3 n), Z (m, n + 1) and d are scratch.
     """
     n, m = G.shape[1], G.shape[0]
     for j in range(n):
@@ -78,9 +78,10 @@ def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, ou
             Z[i, j] = G[i, j]
         Z[i, n] = lam[i]
     shortest(Z, min(rank, orthonormal_rows(Z, 0.0, order)[0]), y)
-    world_motion(SCALAR, model, q, rest, y, d.work)  # d(G y) is what varies of the constraints' accelerations at v = 0
+    # d(G y) is the variation of the constraints' accelerations at v = 0
+    world_motion(SCALAR, model, q, rest, y, d.work)
     derivative_rows(model, q, rest, y, d.work, d.psi_q, d.phi_q, d.phi_v)
-    world_motion(SCALAR, model, q, rest, rest, d.work)  # less what moving constraints have of their own
+    world_motion(SCALAR, model, q, rest, rest, d.work)  # minus the part of moving constraints
     at_zero = d.phi_v
     derivative_rows(model, q, rest, rest, d.work, d.psi_q, at_zero, d.psi_q)
     for c in range(n):
@@ -98,9 +99,9 @@ def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, ou
 
 @batch
 def derivative_states(begin, end, model, state, tolerance, a, lam, found):
-    """Derivatives at states with these accelerations and multipliers; rows stay zero where they are not determined."""
+    """Derivatives at states with accelerations a and multipliers lam; zero rows where they are not determined."""
     n, m = model.ints[NV], model.ints[N_ROWS]
-    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
+    model = PackedModel(model.ints, model.floats.copy())  # holds the results of moving targets and custom rows
     d, (G, M, L, forces, solved, rates, Y, W, Z), order, rest, y = room_of(model)
     for b in range(begin, end):
         put_mechanism_derivatives(model, state.f_ext[b], state.q[b], state.v[b], a[b], lam[b], G, M, d)
@@ -114,14 +115,14 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
                 rates[i, j], rates[i, n + j], rates[i, 2 * n + j] = -d.phi_q[i, j], -d.phi_v[i, j], 0.0
         for i in range(n):
             for j in range(n):
-                d.tau_q[i, j] = M[i, j]  # kept, as a singular M is changed
+                d.tau_q[i, j] = M[i, j]  # a copy, as a singular M is changed
         added = factor_saddle(M, G, L)
         if added < 0:
             continue
         rank = solve_saddle(L, added, G, ranking_of(model, tolerance), solved, rates, Y, order, found.a[b])
         if m == 0:
             continue
-        for i in range(n):  # what the constraints balance
+        for i in range(n):  # forces that the constraints balance
             for k in range(n):
                 x = d.tau_q[i, k]
                 if x != 0.0:
@@ -132,7 +133,7 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
 
 @dataclass(frozen=True)
 class ForwardDynamicsDerivatives:
-    """Constrained accelerations and multipliers with their derivatives, with the leading axes of a batch.
+    """Constrained accelerations and multipliers with their derivatives; arrays have the leading axes of a batch.
 
     Attributes
     ----------
@@ -141,7 +142,7 @@ class ForwardDynamicsDerivatives:
     a_q, a_v, a_tau : ndarray, shape (..., nv, nv)
         Derivatives of the accelerations by displacements in the tangent space at q, by v and by tau.
     lam_q, lam_v, lam_tau : ndarray, shape (..., m, nv)
-        Those of the multipliers.
+        Derivatives of the multipliers.
 
     Examples
     --------
@@ -164,9 +165,9 @@ class ForwardDynamicsDerivatives:
 def forward_dynamics_derivatives(robot, q, v, tau, f_ext=None, rank_tolerance=RANK_TOLERANCE):
     """Derivatives of constrained accelerations and multipliers by all coordinates of the tree, velocities and forces.
 
-    Each coordinate moves alone, also where that opens loops: accelerations are those of ``M a + G^T lam = tau - h,
-    G a = gamma`` there, as stages of integrators and solvers in redundant coordinates see them. For minimal models
-    along the constraints there is `linearize`.
+    Each coordinate varies on its own, even if that opens loops: accelerations are those of ``M a + G^T lam = tau - h,
+    G a = gamma`` at (q, v), as stages of integrators and solvers in redundant coordinates use them. For minimal models
+    on the constraint manifold use `linearize`.
 
     Parameters
     ----------
@@ -176,11 +177,11 @@ def forward_dynamics_derivatives(robot, q, v, tau, f_ext=None, rank_tolerance=RA
     v : array_like, shape (..., nv)
         Velocity [rad/s, m/s].
     tau : array_like, shape (..., nv)
-        Generalised forces [N m, N]; force elements are added, and differentiated, by themselves.
+        Generalised forces [N m, N], without those of force elements, which are added and differentiated.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -190,14 +191,14 @@ def forward_dynamics_derivatives(robot, q, v, tau, f_ext=None, rank_tolerance=RA
     Raises
     ------
     InputError
-        As `forward_dynamics`; or the robot has one-sided constraints, which `linearize` takes.
+        As `forward_dynamics`; or the robot has one-sided constraints, which `linearize` supports.
     SingularConfigurationError
         As `forward_dynamics`.
 
     Notes
     -----
-    Exact to rounding, without step size. Rows that depend on others at q are left out where a displacement lets them
-    contradict; multipliers of such rows are differentiable along displacements only that keep their rank.
+    Exact to rounding, without step size. Redundant rows at q are left out, as a displacement may make them
+    contradictory; their multipliers are differentiable only along displacements that keep the rank.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Variations of configurations, column by column: of the numbers of q, in the tangent space, and of rates."""
+"""Variations of configurations, column by column: of the numbers of q, in the tangent space, and of rates of q."""
 from liedyn.lie.algebra import ad, add, add6, cross, quaternion_rotation, rotate, scale6, unrotate
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.dense import largest_size
@@ -19,13 +19,13 @@ def copy_rows(A, out):
 
 @inline
 def is_plain(model, q):
-    """Are all joints of one degree of freedom, so that both are the same?"""
+    """True if all joints have one degree of freedom, so that dq and theta are the same."""
     return q.size == model.ints[NV]
 
 
 @kernel_in_place
 def put_start(model, q, room):
-    """Variations of the start: columns dtheta_0 and dv_0 are unit vectors, all others zero."""
+    """Initial variations: the columns of dtheta_0 and dv_0 are unit vectors, all others zero."""
     n = room.v.shape[0]
     room.q_start[:, :], room.v_start[:, :] = 0.0, 0.0
     for j in range(n):
@@ -45,7 +45,7 @@ def put_start(model, q, room):
 
 @kernel_in_place
 def put_tangent(model, q, dq, theta):
-    """theta (n, C) of the variations dq (nq, C) of numbers at q, whose quaternions may have any length."""
+    """theta (n, C) from the variations dq (nq, C) of the numbers of q, whose quaternions may have any length."""
     if is_plain(model, q):
         copy_rows(dq, theta)
         return
@@ -70,7 +70,7 @@ def put_tangent(model, q, dq, theta):
 
 @kernel_in_place
 def vary_rates(model, q, v, dq, theta, dv, number, out):
-    """Variations (nq, C) of the rates of the numbers of q: of a quaternion Q (w, 0) / 2, of a position R(Q) u."""
+    """Variations (nq, C) of qdot: for a quaternion Q of Q (w, 0) / 2, for a position of R(Q) u."""
     if is_plain(model, q):
         copy_rows(dv, out)
         return
@@ -100,10 +100,10 @@ def vary_rates(model, q, v, dq, theta, dv, number, out):
 
 @kernel_in_place
 def turn_along(model, shift, first, theta):
-    """theta becomes sum_k (-ad(shift))^k / (k + first)! theta, joint by joint, column by column.
+    """theta <- sum_k (-ad(shift))^k / (k + first)! theta, joint by joint, column by column.
 
-    With first = 0 the displacements seen from where exp(shift) leads, with first = 1 those that changes of `shift`
-    make there.
+    first = 0: displacements seen from the end of exp(shift); first = 1: the displacements there that changes of
+    `shift` cause.
     """
     terms = series_length(largest_size(shift))
     for i in range(link_count(model)):
@@ -126,7 +126,7 @@ def turn_along(model, shift, first, theta):
 
 @inline
 def series_length(size):
-    """Terms of the exponential series until they are rounding."""
+    """Number of terms after which the exponential series is exact to rounding."""
     terms, term = 1, size
     while term > 1e-17 and terms < 40:
         terms += 1

@@ -1,4 +1,4 @@
-"""A run and its derivatives: the public function."""
+"""A simulated run with its derivatives: the public function."""
 import numpy as np
 
 from liedyn.linear.sensitivity.changes import GRAVITY
@@ -17,7 +17,7 @@ from liedyn.motion.simulation.simulate import simulate
 
 def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", stabilisation="projection",
                       events=(), f_ext=None, start="check", t0=0.0, parameters=()):
-    """A simulated run and its derivatives by start, inputs and parameters: exact for the steps that were made.
+    """A simulated run with its derivatives by initial state, inputs and parameters, exact for the steps taken.
 
     Parameters
     ----------
@@ -25,53 +25,53 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     q0 : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)] at the start.
     v0 : array_like, shape (nv,)
-        Velocity [rad/s, m/s] there.
+        Velocity [rad/s, m/s] at the start.
     t_final : float
-        End [s].
+        End time [s].
     tau : array_like or tuple, optional
-        Generalised forces [N m, N] as for `simulate`: constant, over the time grid, or a pair (f, df) of a feedback and
-        its derivative.
+        Generalised forces [N m, N] as for `simulate`: constant, an array over the time grid, or a pair (f, df) of a
+        feedback and its derivative.
     u : array_like or tuple, optional
         Instead of `tau`: forces of the robot's actuators.
     dt : float, optional
         Step [s], by default 1e-3.
     method : str
         A Runge-Kutta method with fixed steps on the numbers of q: ``"rk4"``; for robots without ball and free joints
-        also ``"rkmk"``, which is the same there.
+        also ``"rkmk"``, which is then the same method.
     stabilisation : {"projection", "none"}
         As for `simulate`.
     events : Event or sequence of Event
-        Those of users need ``derivative=``, and ``action_derivative=`` if they have an action.
+        Users' events need ``derivative=``, and ``action_derivative=`` if they have an action.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, as for `simulate`.
     start : {"check", "project", "as given"}
         As for `simulate`.
     t0 : float
-        Start [s].
+        Start time [s].
     parameters : sequence of str
-        Names of parameters of the robot and of its force elements, or patterns of them, as `sensitivities` takes them.
+        Names of parameters of the robot and its force elements, or patterns of names, as for `sensitivities`.
 
     Returns
     -------
     RunDerivatives
-        ``forward`` carries variations along the run, ``adjoint`` gradients back.
+        ``forward`` carries variations along the run, ``adjoint`` carries gradients back.
 
     Raises
     ------
     InputError
-        As `simulate`; inputs that are functions without derivative; methods and options that are not differentiated.
+        As `simulate`; inputs that are functions without derivative; methods and options without derivatives.
     SimulationError
-        The run stops early, or has no derivative: friction that begins to hold, a restitution that is lowered, a step
-        that was made in parts.
+        The run stops early, or has no derivative: friction begins to hold, a restitution is reduced, or a step was
+        divided into parts.
 
     Notes
     -----
     Stages, projection and events are differentiated as they are computed (`liedyn.motion.gradients.step_derivatives`,
     `liedyn.motion.gradients.instants`), sliding friction too (`liedyn.motion.gradients.sliding_derivatives`); no step
-    size, exact to rounding. Newton's steps of the projection count one by one, in the metric of where they begin. Where
-    contacts bound the energy (`simulate`), a step that gained some is corrected by its own error, and that correction
-    counts as constant: with rk4 it falls with the fourth power of the step (a mass on a spring of 20 rad/s: velocities
-    by 1e-9 with 1 ms, by 1e-8 with 2 ms).
+    size, exact to rounding. Each Newton step of the projection is differentiated, in the metric at its start. If
+    contacts bound the energy (`simulate`), a step that gained energy is corrected by its own error, and that correction
+    is treated as constant: with rk4 the error falls with the fourth power of the step (a mass on a spring of 20 rad/s:
+    velocities by 1e-9 with 1 ms, by 1e-8 with 2 ms).
 
     Examples
     --------
@@ -95,7 +95,7 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
     events = known_events(robot, events)
     parameters = chosen(robot, parameters)
-    changes = [(own, [each for each in of_elements if each[0] != GRAVITY])  # which is nothing to force elements
+    changes = [(own, [each for each in of_elements if each[0] != GRAVITY])  # gravity does not act on force elements
                for own, of_elements in map(all_changes(robot).get, parameters)]
     tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events, changes)
     trajectory = simulate(robot, q0, v0, t_final, tau=tau, u=u, dt=dt, method=method, stabilisation=stabilisation,
@@ -108,6 +108,6 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     found, moved, origin = tape.steps(trajectory, held, parts, start)
     for instant in instants:
         found.by_state[instant.row] = instant.jump
-    given = tau if u is None else u  # of a feedback a pair, to which a constant may be added
+    given = tau if u is None else u  # for a feedback the pair, to which a constant may be added
     shape = tape.x.table.shape if np.ndim(given) == 2 else tape.x.table.shape[1:]
     return RunDerivatives(trajectory, *found, parameters, moved, origin, held, instants, shape)

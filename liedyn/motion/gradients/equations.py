@@ -1,5 +1,5 @@
-"""Equations of variations (`liedyn.motion.gradients.step_derivatives`): right sides, the metric, and impulses of
-corrections."""
+"""The equations that variations obey (`liedyn.motion.gradients.step_derivatives`): accelerations, metric, impulses.
+"""
 import numpy as np
 from numba import types
 
@@ -24,7 +24,7 @@ from liedyn.motion.simulation.workspace import WORK
 
 @inline
 def add_rows(factor, A, out):
-    """out += factor A, as far as `out` goes."""
+    """out += factor A, for the rows and columns of `out`."""
     for i in range(out.shape[0]):
         for c in range(out.shape[1]):
             out[i, c] += factor * A[i, c]
@@ -43,19 +43,19 @@ def add_times(factor, A, X, out):
 
 @kernel_in_place
 def element_changes(x, t, q, v, of_elements, force):
-    """Add to `force` (n, np) what parameters change of the force elements; after `put_derivatives` at this state."""
+    """Adds the parameter derivatives of the forces of elements to `force` (n, np); after `put_derivatives` here."""
     at = taken(x.elements, x.element_work)
     put_slopes(x.laws, t, at.x, at.w, at.out, of_elements.slopes)
     add_element_partials(x.elements, of_elements.changes, of_elements.slopes, q, v, of_elements.work, force)
 
 
-# inside each step it would slow those of all robots by a quarter
+# not inlined: inside each step it would slow down the steps of all robots by a quarter
 add_element_changes = late(WORK, types.float64, VECTOR, VECTOR, OF_ELEMENTS, MATRIX)(element_changes)
 
 
 @kernel_in_place
 def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
-    """Variations of the accelerations a at (q, v) along room.theta and room.v; False if they are not determined."""
+    """Variations of the accelerations a at (q, v) along room.theta and room.v; False if a is not determined."""
     sliding = hold_sliding(model, x.friction) if o.friction else 0
     put_derivatives(model, o, x, t, q, v, a, lam, d)
     room.forces[:, :], room.rates[:, :] = 0.0, 0.0
@@ -97,7 +97,7 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
 
 @kernel_in_place
 def put_at_rest(model, at_rest):
-    """The model without what moves it: gravity, springs, the velocities of targets."""
+    """The model without gravity, springs and velocities of targets: only inertia and constraints remain."""
     copy_to(model.floats, at_rest)
     at_rest[GRAVITY:GRAVITY + 3] = 0.0
     for j in range(model.ints[NV]):
@@ -110,7 +110,7 @@ def put_at_rest(model, at_rest):
 
 @inline
 def add_partials(partial, room, out):
-    """out -= partial derivatives, in the columns of the parameters, which are the last ones but that of the length."""
+    """out -= partial derivatives, in the columns of the parameters, which are the last but one group of columns."""
     first = room.theta.shape[1] - 1 - partial.shape[1]
     for i in range(out.shape[0]):
         for c in range(partial.shape[1]):
@@ -119,7 +119,7 @@ def add_partials(partial, room, out):
 
 @inline
 def put_correction_partials(rest, x, room, q, moved):
-    """Those of M c + G^T mu, of G c and of g at a correction c: what is linear in it, not gravity and springs."""
+    """Partial derivatives of M c + G^T mu, of G c and of g at a correction c, without gravity and springs."""
     p = room.partials
     put_partials(rest, room.changes, Motion(q, x.zero, moved, room.mu), p.work, p.force, p.phi, p.psi, p.g)
     copy_to(room.mu, x.lam_stage)
@@ -137,7 +137,7 @@ def put_correction_partials(rest, x, room, q, moved):
 
 @inline
 def put_force_partials(rest, x, room, q):
-    """room.partials.force of G^T mu alone."""
+    """room.partials.force of G^T mu only."""
     p = room.partials
     for i in range(p.force.shape[0]):
         for c in range(p.force.shape[1]):
@@ -150,7 +150,7 @@ def put_force_partials(rest, x, room, q):
 
 @kernel_in_place
 def put_metric(x, d, room):
-    """room.L of x.M, or as the projection has it where M is singular, of the identity, which does not vary."""
+    """room.L = factor of x.M; if M is singular, as in the projection, of the identity, which does not vary."""
     if factor_saddle(x.M, x.G[:0], room.L) < 0:
         room.L[:, :], d.ID_q[:, :] = 0.0, 0.0
         for j in range(room.L.shape[0]):
@@ -159,7 +159,7 @@ def put_metric(x, d, room):
 
 @kernel_in_place
 def vary_metric(rest, x, q, moved, theta, d, room, out):
-    """out = -D(M(q) moved) along theta, at q, and along the parameters; room.L of M(q)."""
+    """out = -D(M(q) moved) along theta at q and along the parameters; room.L is the factor of M(q)."""
     world_motion(SCALAR, rest, q, x.zero, moved, d.work)
     composite_derivatives(SCALAR, rest, q, x.none, d.work, d.ignored, d.ID_q, d.ID_v, x.M)
     put_metric(x, d, room)
@@ -172,8 +172,8 @@ def vary_metric(rest, x, q, moved, theta, d, room, out):
 
 @kernel_in_place
 def put_impulses(x, room, moved, ranking):
-    """room.mu of M moved = -G^T mu on independent rows of x.G; returns what of `moved` they leave, in the metric of M,
-    and all of it."""
+    """room.mu of M moved = -G^T mu on independent rows of x.G; returns the norms of the part of `moved` that this
+    leaves over and of `moved`, in the metric of M."""
     n, m = room.L.shape[0], x.G.shape[0]
     c, b = room.number[0, :n], room.number[1, :m]
     for j in range(n):  # c = L^T moved

@@ -1,19 +1,20 @@
-"""Derivatives at the events of a run: when one happens, and what it does to variations of the state (saltation).
+"""Derivatives at the events of a run: of the time of the event, and of the state behind it (saltation matrix).
 
-An event ends a part of a step where its guard g(t, x) crosses zero. With dx what the part of the step, its length held,
-has made of a variation, and x' the derivative of its end by its length,
+An event ends a part of a step where its guard g(t, x) crosses zero. With dx the variation at the end of that part at
+constant length, and x' the derivative of its end by its length,
 
     dt = -g_x dx / (g_x x' + g_t)        dx_before = dx + x' dt        (Aizerman and Gantmacher 1958; Leine and
                                                                         Nijmeijer 2004, 7.2)
 
-and the step behind it is shorter by dt. An impact with active rows G, impulses L and restitutions e obeys
+and the part of the step after the event is shorter by dt. An impact with active rows G, impulses L and restitutions e
+obeys
 
     M (v+ - v-) = -G^T L        psi(q, v+) = -e psi(q, v-)
 
-whose variation is solved like that of accelerations. Where a contact slips in its impact, its tangential impulses are
-mu N s with the direction s of the slip behind it, in place of equations
-(`liedyn.motion.gradients.sliding_derivatives`). Positions vary as before the event: rows that it closes were zero in
-dx_before already, as their gap is the guard.
+whose variation is solved like that of accelerations. If a contact slips in its impact, its tangential impulses are
+mu N s with the direction s of the slip after the impact, in place of equations
+(`liedyn.motion.gradients.sliding_derivatives`). Positions vary as before the event: the rows that it closes are
+already zero in dx_before, as their gap is the guard.
 """
 from typing import NamedTuple
 
@@ -51,9 +52,9 @@ class Instant(NamedTuple):
     ----------
     row : int
     by_state, by_time, by_parameters : ndarray (2 n), float, ndarray (np)
-        Derivatives of the guard.
+        Derivatives of the guard by the state, the time and the parameters.
     jump, jump_by_time, jump_by_parameters : ndarray, shape (2 n, 2 n), (2 n,), (2 n, np)
-        What the event does to a variation of the state, and how it changes with its time and the parameters.
+        Derivatives of the state after the event by the state before it, by its time, and by the parameters.
     """
 
     row: int
@@ -66,12 +67,12 @@ class Instant(NamedTuple):
 
 
 def require_differentiable(run, trajectory):
-    """A run whose events are not moved by what is explicit in time.
+    """Requires a run in which no event depends on an explicit function of time.
 
     Raises
     ------
     SimulationError
-        An event happens while inputs or targets are functions of time.
+        An event happens although inputs or targets are functions of time.
     """
     happened = [event.t for event in trajectory.events if event.name != "singular passage"]
     if happened and (run.inputs.functions or run.robot.functions):
@@ -91,9 +92,9 @@ def instants_of(run, trajectory, events):
     Raises
     ------
     InputError
-        A guard, or an action, without a derivative.
+        A guard or an action has no derivative.
     SimulationError
-        Where the run has no derivative: friction begins or ceases to hold, several guards are zero at once.
+        The run has no derivative: friction begins or ceases to hold, or several guards are zero at once.
     """
     found = []
     for t in dict.fromkeys(event.t for event in trajectory.events if event.name != "singular passage"):
@@ -115,11 +116,11 @@ def _instant(run, trajectory, events, row, records):
     return Instant(row, *guard, *_change(run, trajectory, events, row, records))
 
 
-# ---- when it happens
+# ---- the time of an event
 
 
 def _guard(run, trajectory, events, row, record):
-    """(by state, by time, by parameters) of what crosses zero."""
+    """Derivatives (by state, by time, by parameters) of the guard."""
     t, q, v = float(trajectory.t[row]), trajectory.q[row].copy(), trajectory.v[row].copy()
     for event in events:
         if event.name == record.name:
@@ -142,7 +143,7 @@ def _users_guard(event, t, q, v):
 
 
 def _users_derivative(event, key, says, t, q, v, shapes):
-    """Three arrays that a function of the user returns."""
+    """The three arrays that a user's function returns, checked."""
     what = f"{key} of event {event.name!r}"
     if getattr(event, key) is None:
         raise InputError(f"event {event.name!r} has no {key}: give Event(..., {key}=f), where f(t, q, v) {says}")
@@ -162,7 +163,7 @@ def _users_derivative(event, key, says, t, q, v, shapes):
 
 
 def _gap(run, name, t, q, v):
-    """Derivatives of the gap of a contact: its row of G, and what is left of its rate."""
+    """Derivatives of the gap of a contact: its row of G, and the part of its rate that moving targets force."""
     c = list(run.contacts.names).index(name)
     run.put(np.where(np.arange(len(run.robot.constraint_names)) == run.contacts.index[c], ON, OFF), t)
     constraint_state(run.model, run.x, q, v)
@@ -173,7 +174,7 @@ def _gap(run, name, t, q, v):
 
 
 def _slip(run, trajectory, row, name):
-    """Derivatives of the slip of a contact, along its direction, where it ends."""
+    """Derivatives of the slip of a contact, along its direction, at the moment when slip ends."""
     c = list(run.contacts.names).index(name)
     rows, t, d, x = run.contacts.tangential(c), float(trajectory.t[row]), run.d, run.x
     q, v, friction = trajectory.q[row], trajectory.v[row], trajectory.lam[row, rows]
@@ -186,7 +187,7 @@ def _slip(run, trajectory, row, name):
 
 
 def _force(run, trajectory, row, name, friction):
-    """Derivatives of the force with which a contact pushes, just before it lets go; or of what friction has left."""
+    """Derivatives of a contact's normal force just before it opens, or of the margin of its friction."""
     c = list(run.contacts.names).index(name)
     t, d, x, lam = float(trajectory.t[row]), run.d, run.x, trajectory.lam[row]
     first, side, mu = run.contacts.first[c], float(run.contacts.side[c]), run.contacts.friction[c]
@@ -196,14 +197,15 @@ def _force(run, trajectory, row, name, friction):
         rub = lam[run.contacts.tangential(c)]
         readers[0, first] *= mu
         readers[0, run.contacts.tangential(c)] = -rub / np.linalg.norm(rub)
-    if abs(readers[0] @ lam) > JUMPS * np.abs(trajectory.lam).max():  # the next input does it, at a time of the grid
+    # a jump of the input causes it, at a time of the grid
+    if abs(readers[0] @ lam) > JUMPS * np.abs(trajectory.lam).max():
         return np.zeros(2 * run.n), 1.0, np.zeros(run.parameters)
     run.put(trajectory.status[row], t)
     if (trajectory.status[row, run.contacts.index] == SLIDING).any() and run.o.friction:
         raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go or begins to slip "
                               "while contacts slide", trajectory)
     q, v = trajectory.q[row].copy(), trajectory.v[row].copy()
-    put_input_forces(run.o, x, t, run.row(t), q, v)  # elements that are actuators know inputs by that
+    put_input_forces(run.o, x, t, run.row(t), q, v)  # elements that are actuators take their inputs from there
     put_derivatives(run.model, run.o, x, t, q, v, trajectory.a[row], lam, d)
     on = np.abs(x.G).max(axis=1) > 0.0
     G = x.G[on]
@@ -220,11 +222,11 @@ def _force(run, trajectory, row, name, friction):
     return slope[:2 * run.n], 0.0, slope[2 * run.n:]
 
 
-# ---- what it does
+# ---- the state after an event
 
 
 def _change(run, trajectory, events, row, records):
-    """Derivatives of the state behind an event by that before it, by time, and by the parameters."""
+    """Derivatives of the state after an event by the state before it, by time, and by the parameters."""
     n, t, q, v = run.n, float(trajectory.t[row]), trajectory.q[row].copy(), trajectory.v[row].copy()
     acted, by_time = np.eye(2 * n), np.zeros(2 * n)
     for event in [each for each in events if each.action is not None and each.name in [r.name for r in records]]:
@@ -244,7 +246,7 @@ def _change(run, trajectory, events, row, records):
 
 
 def _jump(run, trajectory, row, v, records):
-    """Derivatives of the state behind an impact, with the velocity v before it, by that before it and parameters."""
+    """Derivatives of the state after an impact, with velocity v before it, by the state before it and parameters."""
     n, jump, t = run.n, np.eye(2 * run.n), float(trajectory.t[row])
     by_parameters = np.zeros((2 * n, run.parameters))
     q, v_after = trajectory.q[row + 1], trajectory.v[row + 1].copy()
@@ -258,7 +260,7 @@ def _jump(run, trajectory, row, v, records):
             slipping.append(c)
         status[index] = ON if hit else status[index]
     run.put(status, t)
-    # what is closed behind the event has no velocity there, but for the slip of contacts that slide
+    # constraints that are closed after the event have no velocity, except for the slip of sliding contacts
     active |= np.array([status[run.robot.constraint_index(owner)] == ON for owner in run.robot.row_owners], dtype=bool)
     active[contacts.first[status[contacts.index] == SLIDING]] = True
     for c in slipping:
@@ -276,7 +278,7 @@ def _jump(run, trajectory, row, v, records):
     fast, e = (np.abs(psi) > AT_REST * max(1.0, float(np.abs(v).max()))) & active, np.zeros(len(psi))
     e[fast] = np.maximum(0.0, -psi_after[fast] / psi[fast])
     _require_given(run, records, e, fast, t, trajectory)
-    # psi_q+ dtheta + G dv+ = -e (psi_q- dtheta + G dv-), and x = dv+ - dv- is looked for
+    # psi_q+ dtheta + G dv+ = -e (psi_q- dtheta + G dv-), with the unknown x = dv+ - dv-
     e, mass, push = e[:, None], M.copy(), G.T.copy()
     right = np.hstack([forces, np.zeros((n, n)), -force])
     for c in slipping:  # lambda_t = mu N s, s = psi_t+ / |psi_t+|
@@ -298,7 +300,7 @@ def _jump(run, trajectory, row, v, records):
 
 
 def _require_given(run, records, e, fast, t, trajectory):
-    """SimulationError where contacts come apart with less than the restitution that they were given."""
+    """SimulationError if contacts separate with less than their own restitution."""
     contacts = run.contacts
     closing = [c for c in range(len(contacts.names)) if fast[contacts.first[c]] and f"contact {contacts.names[c]}" in [
         record.name for record in records]]

@@ -33,7 +33,7 @@ StepDerivatives = namedtuple("StepDerivatives", "by_state by_inputs by_parameter
 
 @kernel
 def make_room(model, x, changes, of_elements, slopes):
-    """Room for steps with the workspace x of a run, and parameters (`liedyn.linear.sensitivity.changes`)."""
+    """Arrays for the steps of a run with workspace x and for its parameters (`liedyn.linear.sensitivity.changes`)."""
     m, n = x.G.shape
     parameters = changes.first.size - 1
     slides = x.friction.solution.size

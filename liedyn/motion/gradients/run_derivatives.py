@@ -1,6 +1,6 @@
-"""A run with the derivatives of its steps: variations forwards in time, gradients backwards.
+"""A run with the derivatives of its steps: forward variations and adjoint gradients.
 
-Variations carried along the steps of a run, forwards, and gradients carried back
+Variations are carried forward along the steps of a run, gradients backward
 (`liedyn.motion.gradients.step_derivatives`).
 """
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ from liedyn.motion.simulation.trajectory import Trajectory
 
 @kernel_in_place(nogil=True)
 def carry_forward(steps, origin, held, first, last, shift, du, dp, dx):
-    """dx (rows, 2 n) of rows behind `first` up to `last`, from that of row `first`, whose time varies by `shift`.
+    """dx (rows, 2 n) of the rows after `first` up to `last`, from that of row `first`, whose time varies by `shift`.
 
-    Row k + 1 follows row origin[k], which next to singular configurations is not row k
+    Row k + 1 follows row origin[k], which is not row k next to singular configurations
     (`liedyn.motion.simulation.singular_passages`).
     """
     for k in range(first, last):
@@ -33,9 +33,9 @@ def carry_forward(steps, origin, held, first, last, shift, du, dp, dx):
 
 @kernel_in_place(nogil=True)
 def carry_back(steps, origin, held, first, last, y, du, dp):
-    """Gradients y (rows, 2 n) of a function of all rows, each row held fixed, become those by what precedes the row.
+    """Gradients y (rows, 2 n) by each row at constant times become gradients by the rows and inputs before it.
 
-    Adds to du and dp; returns the gradient by the time of row `first`.
+    The parts by inputs and parameters are added to du and dp; returns the gradient by the time of row `first`.
     """
     shift = 0.0
     for k in range(last - 1, first - 1, -1):
@@ -50,7 +50,7 @@ def carry_back(steps, origin, held, first, last, y, du, dp):
 
 @dataclass(frozen=True)
 class RunVariation:
-    """What a variation of start, inputs and parameters makes of a run.
+    """The variation of a run for a variation of initial state, inputs and parameters.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class RunVariation:
         Displacements in the tangent spaces at the configurations of the run [rad, m].
     v : ndarray, shape (nt, nv)
         Changes of the velocities [rad/s, m/s].
-    t : ndarray, shape (nt,)
+    Changes of the times [s]; zero except at events.
         Changes of the times [s]: those of events.
 
     Examples
@@ -81,12 +81,12 @@ class RunGradient:
     Attributes
     ----------
     q0, v0 : ndarray, shape (nv,)
-        By a displacement in the tangent space at the start, and by the initial velocity. Only their products with
-        variations that the constraints allow mean anything.
+        Gradient by a displacement in the tangent space at the start, and by the initial velocity. Only products with
+        variations that the constraints allow are meaningful.
     inputs : ndarray
-        By the inputs, in the shape in which they were given; of a feedback by a constant added to it.
+        Gradient by the inputs, in the shape in which they were given; for a feedback, by a constant added to it.
     parameters : ndarray, shape (np,)
-        By the parameters, in the order of their names.
+        Gradient by the parameters, in the order of their names.
 
     Examples
     --------
@@ -110,19 +110,19 @@ class RunDerivatives:
     Attributes
     ----------
     trajectory : Trajectory
-        The run itself, each step one row.
+        The run itself, one row for each step.
     by_state : ndarray, shape (nt - 1, 2 nv, 2 nv)
         Derivative of row k + 1 by row k, both (tangent at q, v), at constant times; at events, which have two rows, of
-        the state after by the state before. A row next to a singular configuration from which no step begins
-        is passed over: the row behind it is derived by the one before it.
+        the state after by the state before. A row next to a singular configuration from which no step begins is
+        skipped: the row after it is differentiated by the row before it.
     by_inputs : ndarray, shape (nt - 1, 2 nv, nu)
     by_parameters : ndarray, shape (nt - 1, 2 nv, np)
     by_length : ndarray, shape (nt - 1, 2 nv)
-        By the length of the step.
+        Derivative by the length of the step.
     parameters : tuple of str
     start_by_parameters : ndarray, shape (2 nv, np)
-        How the start moves with parameters that would open the constraints there, as ``start="project"`` does; zero
-        for ``start="as given"``.
+        Derivative of the initial state by parameters that would open the constraints there, for ``start="project"``;
+        zero for ``start="as given"``.
 
     Examples
     --------
@@ -146,16 +146,16 @@ class RunDerivatives:
     _table: tuple = field(repr=False)
 
     def forward(self, q0=None, v0=None, inputs=None, parameters=None):
-        """What a variation of the start, the inputs and the parameters makes of all rows.
+        """The variation of all rows for a variation of the initial state, the inputs and the parameters.
 
         Parameters
         ----------
         q0 : array_like, shape (nv,), optional
-            Displacement of the start in the tangent space at q0; the constraints have to allow it, with v0.
+            Displacement of the start in the tangent space at q0; it must satisfy the constraints, together with v0.
         v0 : array_like, shape (nv,), optional
             Change of the initial velocity.
         inputs : array_like, optional
-            Change of the inputs, in the shape in which they were given; of a feedback a constant added to it.
+            Change of the inputs, in the shape in which they were given; for a feedback, a constant added to it.
         parameters : array_like, shape (np,), optional
             Changes of the parameters, in the order of their names.
 
@@ -185,7 +185,7 @@ class RunDerivatives:
         for first, last, instant in self._parts():
             carry_forward(self._steps(), self._origin, self._held, first, last, dt[first], du, dp, dx)
             if instant is not None:
-                if last > 0:  # at the start nothing decides when it happens
+                if last > 0:  # the time of an event at the start does not vary
                     rate = instant.by_state @ self.by_length[last - 1] + instant.by_time
                     dt[last] = -(instant.by_state @ dx[last] + instant.by_parameters @ dp) / rate
                     dx[last] += self.by_length[last - 1] * dt[last]
@@ -194,22 +194,22 @@ class RunDerivatives:
         return RunVariation(dx[:, :n].copy(), dx[:, n:].copy(), dt)
 
     def adjoint(self, q=None, v=None, t=None):
-        """The gradient of a function of the run, from its gradients by the rows.
+        """The gradient of a function of the run, from the function's gradients by the rows.
 
         Parameters
         ----------
         q : array_like, shape (nt, nv) or (nv,), optional
-            Gradient of the function by displacements in the tangent spaces at the configurations; one row is that of
-            the last state.
+            Gradient of the function by displacements in the tangent spaces at the configurations; a single row is the
+            gradient by the last state.
         v : array_like, shape (nt, nv) or (nv,), optional
-            Gradient by the velocities, likewise.
+            Gradient by the velocities, in the same form.
         t : array_like, shape (nt,), optional
-            Gradient by the times of the rows, of which those of events vary.
+            Gradient by the times of the rows; only times of events vary.
 
         Returns
         -------
         RunGradient
-            It costs one product per step, whatever the number of inputs and parameters.
+            The cost is one product per step, whatever the number of inputs and parameters.
 
         Raises
         ------
@@ -245,7 +245,7 @@ class RunDerivatives:
         return StepDerivatives(self.by_state, self.by_inputs, self.by_parameters, self.by_length)
 
     def _parts(self):
-        """First and last row between events, and the event behind it."""
+        """First and last row of each part between events, and the event after it."""
         parts, first = [], 0
         for instant in self._instants:
             parts.append((first, instant.row, instant))

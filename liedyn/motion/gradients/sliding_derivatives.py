@@ -1,14 +1,14 @@
-"""Variations of accelerations where contacts slide with friction (`liedyn.motion.simulation.friction`).
+"""Variations of accelerations with contacts that slide with friction (`liedyn.motion.simulation.friction`).
 
 With rows G_t of the slip of a contact, its direction s and normal force N = -side lambda_n, the tangential multipliers
 are lambda_t = mu N s. So M a + h + G^T lambda = tau holds with all rows of the contact, of which only the normal one is
-an equation, and varies by
+an equation, and its variation is
 
     M Da + G^T Dlambda + sum c Dlambda_n = f - sum G_t^T (mu N Ds + Dmu N s)        c = -side mu G_t^T s
     Ds = (1 - s s^T) Dslip / |slip|                                     Dslip = dpsi_t/dq Dtheta + G_t Dv
 
-The saddle is solved without the terms in Dlambda_n, and for each c as a force; what these do to each other's normal
-forces is one small system (Glocker 2001, 5.4).
+The saddle-point system is solved without the terms in Dlambda_n, and once for each c as a force; the effect of these
+solutions on each other's normal forces is one small linear system (Glocker 2001, 5.4).
 """
 import numpy as np
 
@@ -24,7 +24,7 @@ from liedyn.motion.simulation.integrators.derivatives import eliminate
 
 @kernel_in_place
 def hold_sliding(model, f):
-    """Contacts that slide count as closed in all their rows; returns how many. Their numbers are kept in f.trials."""
+    """Closes sliding contacts in all their rows; returns their number. Their indices are stored in f.trials."""
     count = 0
     for l in range(loop_count(model)):
         if slips(model, l):
@@ -37,14 +37,14 @@ def hold_sliding(model, f):
 
 @kernel_in_place
 def let_slide(model, f, count):
-    """They slide again."""
+    """Makes the contacts slide again that `hold_sliding` closed."""
     for k in range(count):
         switch(model, int(f.trials[k, 2]), SLIDING)
 
 
 @kernel_in_place
 def keep_direction(model, x, lam):
-    """The directions of slip that the friction in the multipliers has."""
+    """Stores the directions of slip that the friction in the multipliers has."""
     for l in range(loop_count(model)):
         if slips(model, l):
             first, rows = loop_rows(model, l)
@@ -58,14 +58,14 @@ def keep_direction(model, x, lam):
 
 @inline
 def contact_numbers(model, l):
-    """Its first row, how many rows, side and coefficient of friction."""
+    """First row of a contact, number of rows, side and coefficient of friction."""
     first, rows = loop_rows(model, l)
     return first, rows, float(loop_integer(model, l, LOOP_SIDE)), model.floats[loop_at(model, l, LOOP_FRICTION)]
 
 
 @kernel
 def coefficient_change(changes, p, l):
-    """How the coefficient of friction of constraint l changes with parameter p."""
+    """Derivative of the coefficient of friction of constraint l by parameter p."""
     found = 0.0
     for c in range(changes.first[p], changes.first[p + 1]):
         if changes.records[RECORD * c] == FRICTION and changes.records[RECORD * c + 1] == l:
@@ -74,13 +74,13 @@ def coefficient_change(changes, p, l):
 
 
 def friction_changes(changes, l):
-    """The same for all parameters."""
+    """`coefficient_change` for all parameters."""
     return np.array([coefficient_change(changes, p, l) for p in range(len(changes.first) - 1)])
 
 
 @kernel_in_place
 def put_sliding(model, x, v, lam, psi_q, room, count):
-    """Right sides of sliding contacts, whose tangential rows then are no equations; c in columns behind the others."""
+    """Right sides of sliding contacts, whose tangential rows are no equations here; c in columns after the others."""
     n, columns = v.size, room.theta.shape[1]
     slip, varied, psi_p = room.number[0], room.number[1], room.partials.psi
     first_p = columns - 1 - psi_p.shape[1]
@@ -118,9 +118,9 @@ def put_sliding(model, x, v, lam, psi_q, room, count):
 
 @kernel_in_place
 def add_sliding(model, x, room, rank, out, count):
-    """`out`, solved without the variations of normal forces, with them; False where friction holds what should slide.
+    """Adds the effect of the variations of normal forces to `out`; False if friction holds a contact that should slide.
 
-    room.forces is L^-1 f, as the solution of the saddle leaves it.
+    room.forces is L^-1 f, as the solution of the saddle-point system leaves it.
     """
     n, f = out.shape[0], x.friction
     b, y, normal = room.number[0], room.number[1], room.number[2]
@@ -146,7 +146,7 @@ def add_sliding(model, x, room, rank, out, count):
             for i in range(rank):
                 if room.order[i] == loop_rows(model, int(f.trials[k, 2]))[0]:
                     normal[k] = b[i]
-        if c >= of_one:  # influence of normal force c on the others
+        if c >= of_one:  # effect of normal force c on the others
             for k in range(count):
                 room.influence[k, c - of_one] = normal[k] + (1.0 if k == c - of_one else 0.0)
             continue

@@ -1,28 +1,30 @@
-"""Derivatives of the steps of a simulation: of the Runge-Kutta step on the numbers of q, and of the projection behind.
+"""Derivatives of the steps of a simulation: of the Runge-Kutta step on the numbers of q, and of the projection after
+it.
 
-A step of `liedyn.motion.simulation.integrators.explicit` is a function of the state, the inputs held, parameters of the
-robot and its own length. Differentiated stage by stage, for all columns D = [dtheta_0, dv_0, du, dp, dh] at once,
+A step of `liedyn.motion.simulation.integrators.explicit` is a function of the state, the inputs (constant in the step),
+parameters of the robot and its own length. Differentiated stage by stage, for all columns D = [dtheta_0, dv_0, du, dp,
+dh] at once,
 
     Dq_i = Dq_0 + h sum a_ij Dqdot_j        Dv_i = Dv_0 + h sum a_ij Da_j        (and sum a_ij qdot_j, a_j in column dh)
 
-where stages leave the constraints a little, and so do their variations. The accelerations at any (q, v) are those of
-M a + h + G^T lambda = tau, G a = gamma; hence, with ID and phi = G a - gamma at constant a,
+where the stages, and so their variations, satisfy the constraints only up to the error of the step. The accelerations
+at any (q, v) are those of M a + h + G^T lambda = tau, G a = gamma; hence, with ID and phi = G a - gamma at constant a,
 
     M Da + G^T Dlambda = Dtau - dID - dG^T lambda        G Da = -dphi        (`liedyn.machine.linalg.saddle`)
 
-Theta is the displacement in the tangent space, perturbed on the right; of a quaternion, whose numbers the stages add
+Theta is the displacement in the tangent space, perturbed on the right; for a quaternion, whose numbers the stages add
 up, it is 2 Im(Q^-1 dQ).
 
-The projection (`liedyn.motion.simulation.manifold_projection`) is differentiated as it is made: Newton's corrections c
-of q, all in the metric of M* = M(q*), and then one correction e of v* in the same metric,
+The projection (`liedyn.motion.simulation.manifold_projection`) is differentiated as it is computed: Newton's
+corrections c of q, all in the metric of M* = M(q*), and then one correction e of v* in the same metric,
 
     M* c = -G(q_i)^T mu        G(q_i) c = -g(q_i)        q_i+1 = q_i exp(c)
     M* e = -G(q)^T nu          psi(q, v* + e) = 0
 
     M* Dc + G^T Dmu = -(DM* c + DG^T mu)        G Dc = -(Dg + DG c)        Dtheta_i+1 = exp(-ad c) Dtheta_i + J_r(c) Dc
 
-and likewise e with D(psi). Corrections that are rounding count as zero: what is left of them is the step that brings
-Dtheta into the tangent space at q.
+and likewise e with D(psi). Corrections of the size of rounding are treated as zero: they only bring Dtheta into the
+tangent space at q.
 """
 from numba import types
 
@@ -67,11 +69,11 @@ SMALL = 1e-6
 
 @kernel_in_place
 def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
-    """room.theta at q exp(c) from that at q, for a correction c = room.shift.
+    """room.theta at q exp(c) from room.theta at q, for a correction c = room.shift.
 
-    Of Newton's steps the residual's own derivative counts, which is G but for what is open. If it is the `first` one, q
-    is q*, where the metric is; else room.held has what the metric makes of c. M is scratch.
-    Returns what of c constraint forces do not explain, and all of it, in the metric.
+    For Newton's steps the derivative of the residual enters, which is G up to terms of the size of the residual. In the
+    `first` one q is q*, where the metric is computed; later room.held has the term of the metric's variation. M is
+    scratch. Returns the norms of the part of c that constraint forces do not explain and of c, in the metric.
     """
     room.mu[:] = 0.0
     put_mechanism_derivatives(rest, x.none, q, x.zero, room.shift, room.mu, x.G, M, d)
@@ -115,7 +117,7 @@ def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
 
 @kernel_in_place
 def vary_newton(model, rest, o, x, q_star, q, d, room):
-    """room.theta, that of q*, becomes that of q, Newton step by Newton step; returns a status."""
+    """room.theta at q* becomes room.theta at q, Newton step by Newton step; returns a status."""
     moved, left = room.number[3, :q.size], x.vector[3]
     copy_to(q_star, moved)
     whole = largest_size(room.shift)
@@ -138,7 +140,7 @@ def vary_newton(model, rest, o, x, q_star, q, d, room):
 
 @kernel_in_place
 def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
-    """Room.theta and room.v, the variations of (q*, v*), become those of its projection (q, v); returns a status.
+    """room.theta and room.v, the variations of (q*, v*), become those of its projection (q, v); returns a status.
 
     At the start velocities are projected in the metric of M(q).
     """
@@ -190,7 +192,7 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
     add_times(-1.0, x.G, room.v, room.rates)
     if varies:
         p = room.partials
-        put_correction_partials(rest, x, room, q, x.zero)  # of G^T nu
+        put_correction_partials(rest, x, room, q, x.zero)  # partial derivatives of G^T nu
         add_partials(p.force, room, room.forces)
         room.mu[:] = 0.0
         put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
@@ -203,7 +205,7 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
 
 @late(SETTINGS, WORK, types.float64, types.int64, VECTOR, VECTOR)
 def element_inputs(o, x, t, row, q, v):
-    """Inputs and forces of a robot with force elements, apart from the steps of those without."""
+    """Inputs and forces of a robot with force elements; a kernel of its own, so that other robots do without."""
     input_forces(o, x, t, row, q, v)
 
 
@@ -244,7 +246,7 @@ def vary_step(model, o, x, rows, k, d, room):
         if i == 0 and not o.friction:
             copy_to(rows.a[k], x.a_stage[0])
             copy_to(rows.lam[k], x.lam_stage)
-            if x.elements.ints[N_ROWS] > 0:  # those that are actuators know inputs by that
+            if x.elements.ints[N_ROWS] > 0:  # elements that are actuators take their inputs from there
                 element_inputs(o, x, t, row, x.q_stage, x.v_stage)
         else:
             status = accelerations(
@@ -263,7 +265,7 @@ def vary_step(model, o, x, rows, k, d, room):
 
 @kernel_in_place
 def vary_start(model, o, x, q_given, v_given, rows, d, room):
-    """room.theta and room.v: how the projection of the start moves with the parameters; returns a status."""
+    """room.theta and room.v: derivatives of the projected initial state by the parameters; returns a status."""
     room.theta[:, :], room.v[:, :] = 0.0, 0.0
     refresh(model, rows.t[0])
     if x.G.shape[0] == 0:
@@ -273,8 +275,8 @@ def vary_start(model, o, x, q_given, v_given, rows, d, room):
 
 @kernel_in_place(nogil=True)
 def differentiate_steps(model, o, x, rows, first, last, d, room, found):
-    """Derivatives of the steps between rows `first` and `last` into `found`; (OK, last), or what went wrong and where.
-    """
+    """Derivatives of the steps between rows `first` and `last` into `found`; returns (OK, last), or the status of the
+    step that failed and its row."""
     n, nu = x.zero.size, x.actuators.shape[1]
     for k in range(first, last):
         status = vary_step(model, o, x, rows, k, d, room)
@@ -294,7 +296,7 @@ def differentiate_steps(model, o, x, rows, first, last, d, room, found):
 
 @kernel_in_place
 def make_parts(model, o, x, rows):
-    """A step from row 0 to the time of the last row once more, a part to each row; returns a status."""
+    """Repeats a step from row 0 to the time of the last row, one part to each row; returns a status."""
     parts = rows.t.size - 1
     for k in range(parts):
         if k + 1 < parts:

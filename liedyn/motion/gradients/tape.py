@@ -1,4 +1,4 @@
-"""A run once more, for the derivatives of its steps."""
+"""The model, settings and workspace of a finished run, for the derivatives of its steps."""
 import numpy as np
 
 from liedyn.linear.sensitivity.changes import make_changes
@@ -29,7 +29,7 @@ MADE_IN_PARTS = "next to a singular configuration its step could not be found ag
 
 
 class Tape:
-    """A run's model, settings and workspace once more, for the derivatives of its steps."""
+    """The model, settings and workspace of a finished run, for the derivatives of its steps."""
 
     def __init__(self, robot, q0, v0, grid, method, stabilisation, tau, u, f_ext, events, changes):
         forces = wrenches(robot, f_ext, ())[0]
@@ -53,28 +53,28 @@ class Tape:
         self.parameters = len(changes)
 
     def put(self, status, t):
-        """Constraints as they were at a time."""
+        """Sets the statuses of the constraints, and the time."""
         statuses(self.model)[:] = status
         refresh(self.model, t)
 
     def row(self, t):
-        """The row of the inputs' table that is held at a time."""
+        """The row of the table of inputs that is used at time t."""
         return min(self.grid.number(t), len(self.x.table) - 1)
 
     def at_rest(self):
-        """The model without gravity, springs and the velocities of targets."""
+        """The model without gravity, springs and velocities of targets."""
         put_at_rest(self.model, self.room.at_rest)
         return PackedModel(self.model.ints, self.room.at_rest)
 
     def element_partials(self, t, q, v):
-        """Partial derivatives by the parameters of what force elements resist with; after `put_derivatives` there."""
+        """Derivatives by the parameters of minus the forces of elements; after `put_derivatives` at this state."""
         found = np.zeros((self.n, self.parameters))
         if self.room.of_elements.changes.records.size:
             element_changes(self.x, t, q, v, self.room.of_elements, found)
         return found
 
     def partials(self, q, v, a, lam):
-        """Partial derivatives by the parameters of ID + G^T lam, phi, psi and g, constraints as they are put."""
+        """Derivatives by the parameters of ID + G^T lam, phi, psi and g, with the present statuses of constraints."""
         n, m, count = self.n, len(self.x.psi), self.parameters
         found = [np.zeros((1, size, count)) for size in (n, m, m, m)]
         if count:
@@ -83,7 +83,7 @@ class Tape:
         return [x[0] for x in found]
 
     def start(self, rows, start):
-        """How the start moves with the parameters, (2 n, np): not at all if it is taken as given."""
+        """Derivative of the initial state by the parameters, (2 n, np): zero for start="as given"."""
         first = 2 * self.n + self.x.actuators.shape[1]
         if start == "as given" or not self.parameters:
             return np.zeros((2 * self.n, self.parameters))
@@ -113,7 +113,7 @@ class Tape:
                 end = min(last, k + slices.pieces)
                 with slices.timed(end - k):
                     status, k = self._differentiate(known, k, end, found)
-                if status == NOT_CLOSED:  # not one step and its projection
+                if status == NOT_CLOSED:  # the step was not a single step with its projection
                     base = self._passage(known, k, first, found)
                     status, origin[k], k = (status, k, k) if base is None else (OK, base, k + 1)
                 if status != OK:
@@ -130,7 +130,7 @@ class Tape:
         return result
 
     def _passage(self, rows, k, first, found):
-        """Derivatives of a step to row k + 1 that passes a singular configuration; the row it begins at, or None."""
+        """Derivatives of a step to row k + 1 that passes a singular configuration; the row where it begins, or None."""
         for base in range(k, max(first, k - 1) - 1, -1):
             for parts in (1, 2, 4, 8, 16, 32, 64):
                 if base == k and parts == 1:
@@ -151,7 +151,7 @@ class Tape:
 
 
 def put_product(parts, lengths, k, found):
-    """The derivatives of a step from those of its parts, whose `lengths` are given as parts of its own."""
+    """The derivatives of a step from those of its parts; `lengths` are their fractions of the step."""
     state, of_inputs, of_parameters, of_length = np.eye(parts.by_state.shape[1]), 0.0, 0.0, 0.0
     for by_state, by_inputs, by_parameters, by_length, length in zip(*parts, lengths):
         state, of_inputs = by_state @ state, by_state @ of_inputs + by_inputs if np.ndim(of_inputs) else by_inputs

@@ -1,4 +1,4 @@
-"""A warning of runs in which a spring on the angle of a cut joint passes half a turn from rest: it jumps there."""
+"""A warning if a spring on the angle of a cut joint passes half a turn from rest, where its force jumps."""
 import warnings
 
 import numpy as np
@@ -9,12 +9,12 @@ from liedyn.model.element_packing import is_rate_only
 
 
 def warn_if_wound(robot, trajectory):
-    """Look at the recorded states of a run.
+    """Check the recorded states of a run.
 
     Warns
     -----
     ModelWarning
-        The spring, and the time.
+        Names the spring and the time.
     """
     if robot.elements is None or not robot.elements.laws.turns.any():
         return

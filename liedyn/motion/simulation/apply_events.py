@@ -1,8 +1,8 @@
-"""What happens at one instant: the state changes, constraints are switched, contacts collide, stick, slip or let go.
+"""Events at one time: the state jumps, constraints are switched, contacts collide, stick, slip or open.
 
-Everything of an instant is one change: the actions of events, then switches, then one impact of all contacts that touch
-together with all equations (`liedyn.mechanics.contact.impact`), then the accelerations, which say how each contact goes
-on (`liedyn.mechanics.contact.contact_state`).
+All changes at one time are made together, in this order: the actions of events, then switches, then one impact of all
+touching contacts together with all equations (`liedyn.mechanics.contact.impact`), then the accelerations, which decide
+how each contact continues (`liedyn.mechanics.contact.contact_state`).
 """
 import numpy as np
 
@@ -30,28 +30,29 @@ SLIP_LEFT = 1e-5
 
 
 class Contradiction(Exception):
-    """Accelerations of contacts contradict each other, and no impulse settles it."""
+    """Accelerations of contacts contradict each other, and no impulse resolves that."""
 
 
 def happen(run, events=(), causes=(), beginning=False):
-    """All that an instant brings, at row 0.
+    """Makes all changes of one time, at row 0.
 
     Parameters
     ----------
     run : Run
     events : sequence of Event
-        Those whose guards have crossed zero.
+        Events whose guards have crossed zero.
     causes : sequence of tuple
-        (kind, number of the contact): "touch", "release", "slip", "rest" or "balance", as `first_crossing` finds them.
+        (kind, number of the contact): "touch", "release", "slip", "rest" or "balance", as `first_crossing` returns
+        them.
     beginning : bool
-        Is it the start of the run? Then contacts that rest are no events.
+        True at the start of the run, where contacts that rest are no events.
     """
     t, before = float(run.rows.t[0]), (run.rows.q[0].copy(), run.rows.v[0].copy())
     refresh(run.packed, t)
     status_before, contacts = run.present().copy(), run.contacts
     if not beginning:
         if run.redundant:
-            run.holds(run.rows, 0)  # of all forces with this motion those that push
+            run.holds(run.rows, 0)  # of all solutions with this motion, forces that push
         run.recorder.add_always(run.rows, 0, status_before)
     q, v = before
     for event in events:
@@ -71,17 +72,17 @@ def happen(run, events=(), causes=(), beginning=False):
         v_after, impulse, stuck = _go_on_from(run, t, q, v_after, impulse, touching, causes)
     after = (q, v_after)
     loss = run.energy(*before) - run.energy(*after)
-    quiet = beginning and not collided and not stuck  # what rests at the start is no event, unless it lets go
+    quiet = beginning and not collided and not stuck  # contacts at rest at the start are no event, unless they open
     if not quiet:
         run.energy_at_no_work -= loss
     run.rows.q[0], run.rows.v[0] = after
     contradiction = None
     try:
         run.restart()
-    except Contradiction as found:  # the run settles it, but what has happened has happened
+    except Contradiction as found:  # the run reports it; the changes made so far are kept
         contradiction = found
     if run.redundant and contradiction is None:
-        run.holds(run.rows, 0)  # of all forces with this motion those that push
+        run.holds(run.rows, 0)  # of all solutions with this motion, forces that push
     changed = [c for c in range(len(contacts.index)) if not quiet or status_before[contacts.index[c]] > OFF]
     records = _records(run, events, left, changed, collided, stuck, status_before)
     if beginning and not records and contradiction is None:
@@ -106,7 +107,7 @@ def happen(run, events=(), causes=(), beginning=False):
 
 
 def acted_on(run, event, t, q, v):
-    """The state after the event's own action."""
+    """The state after the event's action."""
     if event.action is None:
         return q, v
     what = f"action of event {event.name!r}"
@@ -128,7 +129,7 @@ def acted_on(run, event, t, q, v):
 
 
 def switch_constraints(run, events):
-    """Switch what the events want; restitution of the contacts, and by row of the equations that may bounce."""
+    """Switches constraints as the events demand; returns restitutions of contacts, and of equations by row."""
     status, contacts = statuses(run.packed), run.contacts
     places = {int(index): c for c, index in enumerate(contacts.index)}
     restitution, bounce = contacts.restitution.copy(), {}
@@ -148,7 +149,7 @@ def switch_constraints(run, events):
 
 
 def require_outside(run, t, q, v, deepest, events=()):
-    """Gaps of all contacts, not a number where one is off; fails where one is deeper than that."""
+    """Gaps of all contacts, NaN where one is off; raises an error where one is below -`deepest`."""
     gap = gaps(run.packed, run.contacts, np.array([t]), q[None], v[None])[0][0]
     for c in np.flatnonzero(gap < -deepest):
         name = run.contacts.names[c]
@@ -162,16 +163,16 @@ def _speed(v):
 
 
 def touching_contacts(run, t, q, v, events, causes):
-    """Numbers of the contacts whose gap is closed; those that are to let go do not count.
+    """Numbers of the contacts whose gap is closed, without those that are to open.
 
-    What an event switches on and has no gap to be open by, a loop, has to be closed.
+    A constraint without a gap, such as a loop, that an event switches on has to be closed.
     """
     if not len(run.contacts.index):
         return np.empty(0, np.int64)
     gap, status = require_outside(run, t, q, v, DEEPEST, events), statuses(run.packed)[run.contacts.index]
     wanted = [name in event.on for name in run.contacts.names for event in events]
     loops = ~run.have_gaps & np.reshape(wanted, (len(gap), -1)).any(axis=1)
-    # where the gap is not a number, the contact is off
+    # NaN where the contact is off
     touch = (gap <= TOUCHING) | (status > OFF) | (loops & (status != OFF))
     touch[[c for kind, c in causes if kind == "touch"]] = True
     touch[[c for kind, c in causes if kind == "release"]] = False
@@ -179,7 +180,7 @@ def touching_contacts(run, t, q, v, events, causes):
 
 
 def close_constraints(run, events, touching, q):
-    """Project q on all that is closed, in place."""
+    """Projects q on all closed constraints, in place."""
     model = with_rows_of(run.packed, run.contacts, touching)
     constraint_state(model, run.x, q, np.zeros(run.robot.nv))
     undefined = ~np.isfinite(run.x.psi)
@@ -195,7 +196,7 @@ def close_constraints(run, events, touching, q):
 
 
 def impact(run, events, touching, restitution, bounce, q, v):
-    """(v after, impulse, contacts that have collided, equations that bounce and so are off)."""
+    """(v after, impulse, contacts that have collided, equations that bounce and are therefore off)."""
     contacts = run.contacts
     constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
     psi = run.x.psi.copy()
@@ -216,7 +217,9 @@ def impact(run, events, touching, restitution, bounce, q, v):
 
 
 def _go_on_from(run, t, q, v, impulse, touching, causes):
-    """Set how every contact goes on; (v, impulse, contacts that friction has stopped), v as sticking ones want it."""
+    """Sets the status of every contact; returns (v, impulse, contacts that friction has stopped), sticking ones at
+    rest.
+    """
     contacts, status = run.contacts, statuses(run.packed)
     stuck = ()
     for jammed in (False, True):
@@ -260,9 +263,9 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
 
 
 def _go_on_stepping(run, q, v, impulse, touching):
-    """In time-stepping, where the next step finds out how contacts go on: those that are closed have forces in row 0.
+    """In time-stepping, where the next step decides how contacts continue: closed contacts get forces in row 0.
 
-    What has collided has its impulse over a step; the others go on with the forces of the last step.
+    Contacts that collided get their impulse divided by a step; the others keep the forces of the last step.
     """
     contacts, lam = run.contacts, run.rows.lam[0]
     constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
@@ -273,16 +276,16 @@ def _go_on_stepping(run, q, v, impulse, touching):
 
 
 def _at_rest(run, resting, slip_limit, q, v):
-    """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
+    """The nearest velocity without slip in contacts that slip by less than the limit."""
     status, v = np.where(run.contacts.slips(run.x.psi, resting) <= slip_limit, ON, SLIDING), v.copy()
     project_velocities(with_rows_of(run.packed, run.contacts, resting, status), run.o, run.x, q, v)
     return v
 
 
 def _records(run, events, left, changed, collided, stuck, before):
-    """(name, constraints, switched on, switched off) of all that has changed anything.
+    """(name, constraints, switched on, switched off) of all events that changed anything.
 
-    An open contact that is off has been switched off, and one that was off and is open has been switched on.
+    An open contact that is off was switched off; one that was off and is open now was switched on.
     """
     contacts, status, names = run.contacts, run.present(), run.robot.constraint_names
     out, told = [], set()

@@ -1,8 +1,8 @@
-"""Projection of long chains of loops, in time that grows as their number
+"""Projection of long chains of loops, in time proportional to their number
 (`liedyn.mechanics.constraints.sparse_elimination`).
 
-The nearest change that takes a residual away, in the metric of the kinetic energy, is also what accelerations would be
-without forces (Gauss' principle of least constraint): the null-space formulation finds both.
+The nearest change that removes a residual, in the metric of the kinetic energy, equals the accelerations without forces
+(Gauss' principle of least constraint): the null-space formulation computes both.
 """
 from numba import types
 
@@ -16,13 +16,13 @@ from liedyn.motion.simulation.workspace import SETTINGS, WORK
 
 @late(MODEL, WORK, VECTOR)
 def inertia_along_tree(model, x, q):
-    """M(q) in x.M, where one degree of freedom carries the other."""
+    """x.M = M(q), only the entries where one degree of freedom carries the other."""
     tree_terms(SCALAR, model, q, x.zero, x.none, x.world, x.M, x.vector[3])
 
 
 @late(MODEL, SETTINGS, WORK, VECTOR, returns=types.int64)
 def nearest_of_chain(model, o, x, left):
-    """x.vector[0] = dx with G dx = left, shortest in the metric x.M, or where that is singular in the identity.
+    """x.vector[0] = dx with G dx = left, shortest in the metric x.M, or in the identity if x.M is singular.
 
     Returns the rank.
     """

@@ -1,4 +1,4 @@
-"""Rates of coordinates, two ways: of the numbers in q, and of local coordinates u with q = q_0 exp(u).
+"""Rates of coordinates in two forms: of the numbers in q, and of local coordinates u with q = q_0 exp(u).
 
 One-dof joints have qdot = udot = v. A quaternion obeys Qdot = Q (w, 0) / 2, a linear equation that keeps its length; a
 free joint moves by pdot = R(Q) v. Local coordinates obey udot = dexp^-1_{-u} v = J_r^-1(u) v (right-hand form: v is
@@ -21,7 +21,7 @@ def coordinate_rates(model, q, v, q_dot):
 
 @kernel_in_place
 def unit_quaternions(model, q):
-    """Give every quaternion in q its unit length."""
+    """Scales every quaternion in q to unit length."""
     for i in range(link_count(model)):
         if q_count(model, i) > dof_count(model, i):
             k = first_q(model, i)
@@ -38,14 +38,14 @@ def twist_back(model, i, u):
 
 @inline
 def put_transformed(model, i, J, v, out):
-    """Velocities J v of joint i, for J in blocks (A, Q) of a matrix on twists [A 0; Q A] that maps those of joint i."""
+    """out = J v for joint i, where J maps its twists by the matrix [A 0; Q A]."""
     (A, Q), (w, linear) = J, joint_twist(SCALAR, model, i, v)
     put_force_of_kind(SCALAR, kind(model, i), model, i, (rotate(A, w), add(rotate(Q, w), rotate(A, linear))), out)
 
 
 @kernel_in_place
 def local_rates(model, u, v, u_dot):
-    """u_dot = J_r^-1(u) v joint by joint; u_dot may be v itself. Regular for turns below 2 pi."""
+    """u_dot = J_r^-1(u) v joint by joint; u_dot may be v itself. Regular for rotations below 2 pi."""
     for i in range(link_count(model)):
         if dof_count(model, i) == 1:
             u_dot[first_dof(model, i)] = v[first_dof(model, i)]
@@ -65,7 +65,7 @@ def body_rates(model, u, u_dot, v):
 
 @kernel_in_place
 def largest_turn(model, u):
-    """The largest angle among the ball and free joints of local coordinates u, squared."""
+    """The square of the largest rotation angle among the ball and free joints of local coordinates u."""
     largest = 0.0
     for i in range(link_count(model)):
         if dof_count(model, i) > 1:

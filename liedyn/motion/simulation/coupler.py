@@ -1,4 +1,4 @@
-"""Virtual couplers: a spring and a damper between a device, or a cursor, and a body."""
+"""Virtual couplers: a spring and a damper between an input device, or a cursor, and a body."""
 import functools
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ RANK_TOLERANCE = 1e-8
 
 
 class Coupling(NamedTuple):
-    """What the force of one coupler needs."""
+    """The data from which the force of one coupler is computed."""
 
     model: PackedModel
     q: VECTOR
@@ -45,7 +45,7 @@ coupling_at = kept(COUPLING)
 
 @kernel_in_place
 def force_at(address):
-    """The generalised forces of what is kept at an address."""
+    """The generalised forces of the coupler whose `Coupling` is stored at an address."""
     c = coupling_at(address)
     for j in range(c.tau.size):
         c.tau[j] = 0.0
@@ -59,27 +59,27 @@ def _force_function():
 
 
 class VirtualCoupler:
-    """A spring and a damper between a device, or a cursor, and a place of a body (Colgate, Stanley and Brown 1995).
+    """A spring and a damper between a device, or a cursor, and a point of a body (Colgate, Stanley and Brown 1995).
 
-    The pose of the device goes in, by `move`; the force on the body comes out, by `force` or inside a `Stepper`. The
-    device feels its opposite. It is meant to be computed at the beginning of each step and held over it.
+    `move` sets the pose of the device; `force`, or a `Stepper`, computes the force on the body. The device feels the
+    opposite force. The force is meant to be computed at the beginning of each step and held constant during it.
 
     Parameters
     ----------
     robot : Robot
     body : str
-        Name of the body or frame that is held.
+        Name of the body or frame that is held by the coupler.
     placement : array_like, shape (3,) or (4, 4), or None
-        The place in the body that is held: a point [m] or a pose in its frame, None for its origin.
+        Point [m], or pose in the body's frame, that is held; None for the body's origin.
     stiffness : float
-        Of the spring [N/m], the same in all directions.
+        Stiffness of the spring [N/m], the same in all directions.
     damping : float
-        Of the damper [N s/m].
+        Damping of the damper [N s/m].
     turning_stiffness, turning_damping : float
-        Those that turn the body as the device is turned [N m/rad, N m s/rad]; zero for a coupler that holds a point.
+        Stiffness and damping of rotations [N m/rad, N m s/rad]; zero for a coupler that holds a point only.
     largest_force, largest_moment : float, optional
-        What the springs give at most [N, N m]. The dampers are not limited, so that a body which is far away is
-        slowed down as before.
+        Largest force and moment of the springs [N, N m]. The dampers are not limited, so that a body which is far away
+        is slowed down as before.
     device_damping : float, optional
         Damping of a device that displays the force [N s/m], for the condition of passivity below.
 
@@ -88,11 +88,11 @@ class VirtualCoupler:
     robot : Robot
     body : str
     wrench : ndarray, shape (6,)
-        What it did last: moment and force on the body, at the place held and in world axes [N m, N].
+        Last moment and force on the body, at the point held and in world axes [N m, N].
     device : ndarray, shape (4, 4), or None
-        Pose of the device; None when it does not hold the body.
+        Pose of the device; None while it does not hold the body.
     numbers : ndarray
-        All that compiled code knows of it (`liedyn.motion.simulation.coupler_force`).
+        The coupler's data for compiled code (`liedyn.motion.simulation.coupler_force`).
 
     Raises
     ------
@@ -101,10 +101,10 @@ class VirtualCoupler:
 
     Notes
     -----
-    A spring k and a damper d whose force is held over a step T are stable on a mass m just if k T / 2 < d < 2 m / T.
-    The mass is that of the body with all that hangs on it, the smallest that it has in the directions which the
-    constraints leave: 1 / m is the largest eigenvalue of J M_c^-1 J^T. A device of damping b that displays the force is
-    passive, whoever holds it, if ``b > k T / 2 + d`` (Colgate and Schenkel 1997). `check` checks both.
+    A spring k and a damper d whose force is constant over a step T are stable on a mass m just if k T / 2 < d < 2 m /
+    T. The mass is the smallest effective mass of the body in the directions that the constraints allow: 1 / m is the
+    largest eigenvalue of J M_c^-1 J^T. A device of damping b that displays the force is passive, whoever holds it, if
+    ``b > k T / 2 + d`` (Colgate and Schenkel 1997). `check` checks both.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class VirtualCoupler:
 
     @classmethod
     def tuned(cls, robot, body, placement, q, frequency, damping_ratio=1.0, turning=False, **more):
-        """A coupler by its natural frequency, on the smallest effective mass that the body has at a configuration.
+        """A coupler with a given natural frequency, on the smallest effective mass of the body at a configuration.
 
         Parameters
         ----------
@@ -148,11 +148,11 @@ class VirtualCoupler:
         q : array_like, shape (nq,)
             Configuration.
         frequency : float
-            Of the body on the spring [Hz].
+            Natural frequency of the body on the spring [Hz].
         damping_ratio : float
-            1 for the fastest return without overshoot, in the direction of the smallest mass.
+            1 for the fastest return without overshoot, in the direction of the smallest effective mass.
         turning : bool
-            Is the body to be turned as the device is?
+            True if the body is to be rotated as the device is.
         **more
             `largest_force`, `largest_moment`, `device_damping`.
 
@@ -163,7 +163,7 @@ class VirtualCoupler:
         Raises
         ------
         InputError
-            An argument does not fit, or nothing moves there.
+            An argument does not fit, or the body cannot move there.
 
         Examples
         --------
@@ -196,20 +196,20 @@ class VirtualCoupler:
         return _matrix(self.numbers[DEVICE:DEVICE + 12])
 
     def move(self, pose, twist=None):
-        """Where the device is now: the body is pulled there.
+        """Set the pose of the device, to which the body is pulled.
 
         Parameters
         ----------
         pose : array_like, shape (3,) or (4, 4)
             Position [m] or pose in the world; a coupler that turns the body needs a pose.
         twist : array_like, shape (3,) or (6,), optional
-            How it moves, in world axes: velocity [m/s], or angular velocity [rad/s] and velocity. By default it is at
-            rest, and the damper slows the body down.
+            Velocity of the device in world axes: linear [m/s], or angular [rad/s] and linear. By default it is zero,
+            and the damper slows the body down.
 
         Raises
         ------
         InputError
-            No point or pose.
+            The pose is no point or pose.
 
         Examples
         --------
@@ -228,11 +228,11 @@ class VirtualCoupler:
                 raise InputError(f"twist must have shape (3,) or (6,), got {twist.shape}")
             require_usable("twist", twist)
             new[18 - len(twist):] = twist
-        c[DEVICE:TWIST + 6] = new  # at once, as a stepper may read it from another thread
+        c[DEVICE:TWIST + 6] = new  # in one assignment, as a stepper may read it from another thread
         c[HOLDS] = 1.0
 
     def release(self):
-        """Let the body go.
+        """Let the body go; the force becomes zero.
 
         Examples
         --------
@@ -245,7 +245,7 @@ class VirtualCoupler:
         self.numbers[HOLDS] = 0.0
 
     def force(self, q, v):
-        """The generalised forces that it makes at a state.
+        """The generalised forces of the coupler at a state.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class VirtualCoupler:
         Returns
         -------
         tau : ndarray, shape (nv,)
-            [N m, N], zero when it does not hold the body.
+            [N m, N], zero while the device does not hold the body.
 
         Raises
         ------
@@ -280,7 +280,7 @@ class VirtualCoupler:
         return room.tau.copy()
 
     def check(self, q, dt, robot=None):
-        """Refuse what would be unstable at a configuration, with the force held over steps of this length.
+        """Raise an error if the coupler would be unstable at a configuration, with the force constant over steps dt.
 
         Parameters
         ----------
@@ -294,15 +294,15 @@ class VirtualCoupler:
         Raises
         ------
         InputError
-            Its stiffness is too large for its damping, its damping for the mass that it moves, or both for the device.
-            The largest that would do is named.
+            The stiffness is too large for the damping, the damping for the moving mass, or both for the device. The
+            message gives the largest admissible value.
         SingularConfigurationError
             No inertia resists a motion that the constraints allow.
 
         Notes
         -----
-        With turning the conditions are sufficient, with moving alone just those of stability for small motions, without
-        what the robot's own springs add.
+        With rotations the conditions are sufficient; with translations alone they are exact for small motions, without
+        the robot's own springs.
 
         Examples
         --------
@@ -342,7 +342,7 @@ class VirtualCoupler:
                 "2 (device_damping - damping) / dt")
 
     def _mobility(self, q, robot):
-        """J M_c^-1 J^T (6, 6): accelerations of the place held by wrenches there, in world axes."""
+        """J M_c^-1 J^T (6, 6): accelerations of the point held by wrenches there, in world axes."""
         M, G = crba(robot, q), constraint_jacobian(robot, q)
         K = null_space(robot, G, RANK_TOLERANCE)
         R, r = pose(robot, q, self.body)[:3, :3], self.numbers[PLACEMENT + 9:PLACEMENT + 12]
@@ -357,7 +357,7 @@ class VirtualCoupler:
 
 
 def _placed(name, x, turned):
-    """A pose of a pose or a point, the latter turned as given; no point where `turned` is None."""
+    """The pose for a pose or a point; a point gets the rotation `turned`, and is no valid input if that is None."""
     x = floats(name, x)
     shapes = ((3,), (4, 4)) if turned is not None else ((4, 4),)
     if x.shape not in shapes:
@@ -375,7 +375,7 @@ def _placed(name, x, turned):
 
 
 def _numbers(T):
-    """Twelve numbers of a pose: R row by row, then p."""
+    """Twelve numbers for a pose: R row by row, then p."""
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
 
 

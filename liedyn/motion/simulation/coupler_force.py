@@ -1,11 +1,11 @@
-"""Force of a virtual coupler: a spring and a damper between a device and a place of a body, compiled.
+"""Force of a virtual coupler: a spring and a damper between a device and a point of a body, compiled.
 
-One coupler is a row of NUMBERS. The Jacobian of the body is all that it needs to know of the robot:
+One coupler is a row of NUMBERS. The force depends on the robot only through the Jacobian of the body:
 
     f = sat(k (p_d - p)) + d (pdot_d - pdot)        m = sat(k_r log(R_d R^T)) + d_r (omega_d - omega)
     tau += J^T (m, f)
 
-in world axes at the place held. Only the springs are limited: dampers take energy, and limited less of it.
+in world axes at the point held. Only the springs are limited: limited dampers would dissipate less energy.
 """
 import math
 
@@ -29,13 +29,13 @@ NUMBERS = 44
 
 @kernel_in_place
 def coupling_size(n):
-    """Numbers in the workspace of `add_coupling`: the body's Jacobian and its pose."""
+    """Size of the workspace of `add_coupling`: the body's Jacobian and its pose."""
     return 6 * n + 16
 
 
 @inline
 def limited(x, largest):
-    """A vector, shortened to the largest length."""
+    """A vector, shortened to the length `largest` if it is longer."""
     length = math.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
     factor = largest / length if length > largest else 1.0
     return factor * x[0], factor * x[1], factor * x[2]
@@ -43,7 +43,7 @@ def limited(x, largest):
 
 @inline
 def spring_and_damper(c, k, apart, rate):
-    """Force by how far the device is away, and how fast it goes; k: 0 of turning, 1 of moving."""
+    """Force from the difference `apart` of the poses and its rate; k: 0 for rotations, 1 for translations."""
     stiffness, damping = c[STIFFNESS + k], c[DAMPING + k]
     x = limited((stiffness * apart[0], stiffness * apart[1], stiffness * apart[2]), c[LARGEST + k])
     return x[0] + damping * rate[0], x[1] + damping * rate[1], x[2] + damping * rate[2]
@@ -52,7 +52,7 @@ def spring_and_damper(c, k, apart, rate):
 @late(MODEL, *[VECTOR] * 5)
 @kernel_in_place
 def add_coupling(model, q, v, c, work, tau):
-    """Add what coupler c does to the generalised forces; its wrench goes to c too."""
+    """Adds the generalised forces of coupler c to tau; its wrench is written to c."""
     b, n = int(c[BODY]), v.size
     put6(SCALAR, c, WRENCH, zero6(SCALAR))
     if c[HOLDS] == 0.0:

@@ -1,9 +1,9 @@
-"""Finding what happens first in a chunk of rows: events, gaps that close, contacts that let go, stick or slip.
+"""The first event in a block of rows: zero crossings of guards, gaps that close, contacts that open, stick or slip.
 
-Guards are looked at where rows are, and between them: integrators with steps of their own give states at tenths of a
-step by their dense output, with neighbours that tell the slope there. Where the slope turns towards zero and back, the
-extremum is located, so that a guard which crosses zero twice within a step is not missed. Gaps come with their rates,
-so theirs are found between the rows of every integrator.
+Guards are evaluated at the rows, and between them for integrators with steps of their own: their dense output gives
+states at tenths of a step, with neighbours for the slope there. Where the slope turns towards zero and back, the
+extremum is located, so that a guard which crosses zero twice within a step is not missed. The rates of gaps are known,
+so that their extrema are found between the rows of every integrator.
 """
 from functools import partial
 from typing import NamedTuple
@@ -28,7 +28,7 @@ NEIGHBOUR = 1e-4
 
 
 class Crossing(NamedTuple):
-    """What happens first: the step it happens in, the time, and what: an Event, or (kind, number of the contact)."""
+    """The first event: its step, its time, and its cause, an Event or (kind, number of the contact)."""
 
     step: int
     t: float
@@ -36,7 +36,8 @@ class Crossing(NamedTuple):
 
 
 class Table:
-    """States of a chunk in the order of time; `step` is the number of the row that each one follows, or is."""
+    """States of a block of rows in the order of time; `step` is the number of the row that each state follows, or
+    is."""
 
     def __init__(self, run, done):
         self.rows, self.step, self.slopes = run.rows, np.arange(done + 1), False
@@ -57,7 +58,7 @@ class Table:
             self.directions = _directions(run, self.slip)
 
     def _fill(self, run, done, times):
-        """Rows and, behind each, the states between it and the next one; of these two neighbours each for slopes."""
+        """Rows, each followed by the states between it and the next one; these have two neighbours each for slopes."""
         places = [(k, t) for k in range(done) for t in (float(run.rows.t[k]), *times[k])]
         places.append((done, float(run.rows.t[done])))
         room = make_rows(run.robot, len(places))
@@ -73,7 +74,7 @@ class Table:
 
 
 def _directions(run, slip):
-    """Direction of each contact's slip at every state; where there is none, the last one before."""
+    """Direction of each contact's slip at every state; where slip is zero, the last direction before."""
     out = np.empty(slip.shape)
     last = run.direction.copy()
     for p in range(len(slip)):
@@ -85,7 +86,7 @@ def _directions(run, slip):
 
 
 def first_crossing(run, table):
-    """The earliest crossing of a chunk, or None."""
+    """The earliest crossing of a block, or None."""
     first, last = None, len(table.step) - 1
     for watch in _watches(run):
         found = watch(run, table, last)
@@ -95,7 +96,7 @@ def first_crossing(run, table):
 
 
 def useful(run, event):
-    """Would the event change anything? It does where it closes a contact that is on already, and open."""
+    """True if the event would change anything; switching on an open contact that is on already does not."""
     on = [run.status(name) <= OFF for name in event.on]
     off = [run.status(name) != OFF for name in event.off]
     return any(on + off) or not (on or off) or event.terminal or event.action is not None
@@ -115,7 +116,7 @@ def _watches(run):
 
 
 def _first_of_event(event, run, table, last):
-    """Where the guard of an event crosses zero in its direction."""
+    """The first time at which the guard of an event crosses zero in its direction."""
     def at(t):
         return guard_value(event, run.at(k, t), 0)
 
@@ -141,7 +142,7 @@ def _first_of_event(event, run, table, last):
 
 
 def _first_touch(c, run, table, last):
-    """Where an open contact closes: its gap falls to zero, for good or between two states."""
+    """The first time at which an open contact closes: its gap falls to zero, at a state or between two states."""
     gap, rate, t = table.gap[:last + 1, c], table.rate[:last + 1, c], table.t
     flies = np.maximum.accumulate(gap > TOUCHING) | run.flies[c]
     for p in _candidates(gap, rate, np.diff(t[:last + 1]), flies):
@@ -151,16 +152,17 @@ def _first_touch(c, run, table, last):
         if not flies[p]:
             return Crossing(k, locate(lambda moment, at=at: at(moment) + TOUCHING, begin, end, before + TOUCHING,
                                       gap[p + 1] + TOUCHING), ("touch", c))
-        if gap[p + 1] > 0.0:  # the deepest place between two states outside
+        if gap[p + 1] > 0.0:  # the smallest gap between two states outside
             end = locate(rate_at, begin, end, rate[p], rate[p + 1])
             after = at(end)
             if after > 0.0:
                 continue
         elif p > 0 or before > NOISE:
             after = gap[p + 1]
-        else:  # it has just left, and comes back within the step
+        else:  # it has just opened, and closes again within the step
             flight = _flight(at, begin, end, gap[p + 1])
-            if flight is None:  # too low to be seen: it comes back after twice the time in which its rate turns
+            # too low to be resolved: it closes after twice the time after which its rate changes sign
+            if flight is None:
                 return Crossing(k, min(end, 2.0 * _turn(rate_at, begin, end, rate[p]) - begin), ("touch", c))
             begin, before, end, after = flight
         return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
@@ -168,9 +170,9 @@ def _first_touch(c, run, table, last):
 
 
 def _flight(at, begin, end, last):
-    """Times and gaps between which a contact that has left its surface at `begin` comes back to it.
+    """Times and gaps between which a contact that opened at `begin` closes again.
 
-    None if it is never farther away than rounding.
+    None if its gap is never larger than rounding.
     """
     up, before = begin, 0.0
     for k in range(HALVINGS, -1, -1):
@@ -184,9 +186,9 @@ def _flight(at, begin, end, last):
 
 
 def _turn(rate_at, begin, end, first):
-    """When a contact that leaves its surface at `begin`, with the rate `first`, begins to come back.
+    """The time at which a contact that opens at `begin`, with the rate `first`, begins to close again.
 
-    It is looked for from `begin` on: the rate at the end says nothing where friction elsewhere changes its branch.
+    The search starts at `begin`: the rate at the end is of no use where friction elsewhere changes its branch.
     """
     for k in range(HALVINGS, -1, -1):
         t = begin + (end - begin) * 0.5 ** k if k else end
@@ -197,18 +199,19 @@ def _turn(rate_at, begin, end, first):
 
 
 def _candidates(gap, rate, h, flies):
-    """Numbers of the intervals in which a gap may close; what touches without a load has no gap but rounding."""
+    """Numbers of the intervals in which a gap may close; contacts that touch without load have a gap of rounding
+    only."""
     g0, g1, r0, r1 = gap[:-1], gap[1:], rate[:-1], rate[1:]
     falls = np.where(flies[:-1], (g1 < -NOISE) | ((g1 <= 0.0) & (r1 <= 0.0)), g1 < -TOUCHING)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # tangents at both ends meet below zero: the gap may too, between them
+        # the tangents at both ends intersect below zero, so the gap may be negative between them
         deepest = g0 + r0 * (g1 - g0 - r1 * h) / (r0 - r1)
     dips = flies[:-1] & (g0 > 0.0) & (g1 > 0.0) & (r0 < 0.0) & (r1 > 0.0) & (deepest <= 0.0)
     return np.flatnonzero(falls | dips)
 
 
 def _first_release(c, run, table, last):
-    """Where a closed contact would have to pull, or friction to hold more than it can: whichever comes first."""
+    """The first time at which a closed contact would have to pull, or friction exceeds its limit."""
     lam = table.rows.lam[:last + 1]
     normal, grip = run.loads(c, lam)
     size = np.maximum(np.abs(lam).max(axis=1, initial=0.0), 1e-300)
@@ -218,7 +221,7 @@ def _first_release(c, run, table, last):
 
 
 def _first_overload(run, c, table, kind, values, limits):
-    """Where what a contact has left (`values` at every state) falls below zero by more than the limits."""
+    """The first time at which a contact's margin (`values` at every state) falls below zero by more than the limits."""
     for p in np.flatnonzero(values < -limits):
         if run.redundant:
             if crossing := _lost_balance(run, c, table, p, kind):
@@ -227,7 +230,7 @@ def _first_overload(run, c, table, kind, values, limits):
         k = int(table.step[max(p - 1, 0)])
         if p == 0:
             return Crossing(0, float(table.t[0]), (kind, c))
-        below = 0.0 if values[p - 1] > 0.0 else float(limits[p])  # at zero, or where it is beyond rounding
+        below = 0.0 if values[p - 1] > 0.0 else float(limits[p])  # at zero, or where the margin is beyond rounding
 
         def at(moment, k=k, kind=kind, below=below):
             return run.loads(c, run.at(k, moment).lam[:1])[0 if kind == "release" else 1][0] + below
@@ -239,7 +242,8 @@ def _first_overload(run, c, table, kind, values, limits):
 
 
 def _lost_balance(run, c, table, p, kind):
-    """With redundant contacts: forces of minimum norm need not be admissible ones; are there others?"""
+    """With redundant contacts: when admissible contact forces cease to exist (those of minimum norm need not be
+    admissible). None if they still exist at state p of the table."""
     if run.holds(table.rows, p):
         return None
     before = max(p - 1, 0)
@@ -251,7 +255,7 @@ def _lost_balance(run, c, table, p, kind):
 
 
 def _first_reversal(c, run, table, last):
-    """Where a contact that slides comes to rest: its slip turns against the direction that it had."""
+    """The first time at which a sliding contact comes to rest: its slip turns against its former direction."""
     slip, direction = table.slip[:last + 1, c], table.directions[:last + 1, c]
     along = (slip[1:] * direction[:-1]).sum(axis=1)
     for p in np.flatnonzero(along < 0.0):

@@ -1,4 +1,4 @@
-"""A watch on the energy of runs in which nothing changes it: a step that does is wrong, and is warned of."""
+"""Checks the energy of conservative runs, and warns of steps that change it."""
 import warnings
 
 import numpy as np
@@ -20,9 +20,9 @@ GROWTH = 1e-3
 
 
 def is_conservative(run):
-    """Does nothing change the energy: inputs, dampers, external wrenches, moving targets, the decay of violations?"""
+    """True if inputs, dampers, external wrenches, moving targets and stabilisation leave the energy unchanged."""
     x, o = run.x, run.o
-    if run.integrator.stepping or run.settler is not None:  # impacts are inside their steps
+    if run.integrator.stepping or run.settler is not None:  # impacts happen within their steps
         return False
     if o.input_kind != TABLE or run.inputs.sampling is not None or x.table.any() or x.damping.any() or o.all_power:
         return False
@@ -33,25 +33,25 @@ def is_conservative(run):
 
 
 class EnergyCheck:
-    """Looks at the rows of a run as they come, where not all of them are recorded, and warns at the end."""
+    """Checks the rows of a run as they are computed, if not all are recorded, and warns at the end."""
 
     def __init__(self, run):
         self.run, self.on, self.parts = run, is_conservative(run), []
 
     def look(self, last):
-        """Rows 0 to `last`, each a step from the one before."""
+        """Checks rows 0 to `last`, each a step from the one before."""
         if self.on and last > 0 and self.run.recorder.every > 1:
             rows = self.run.rows
             energies = energies_at(self.run.robot, rows.q[:last + 1], rows.v[:last + 1])
             self.parts.append(_steps(rows.t[:last + 1], *energies, rows.scalars[:last + 1, CONDITION]))
 
     def warn(self, trajectory):
-        """One warning for the run, if any step was wrong.
+        """One warning for the run, if any step changed the energy.
 
         Warns
         -----
         ConditionWarning
-            How many steps, the worst, its time and condition number; or how much the energy has grown.
+            Gives the number of steps, the worst one, its time and condition number; or how much the energy has grown.
         """
         if self.on and self.run.recorder.every == 1:
             self.parts = [_steps(trajectory.t, trajectory.kinetic, trajectory.potential, trajectory.condition)]
@@ -79,7 +79,7 @@ class EnergyCheck:
 
 
 def _steps(t, kinetic, potential, condition):
-    """Time, change of the energy, condition number, both energies of each step; sides of an event are no step."""
+    """Time, change of energy, condition number and both energies of each step; the two rows of an event are no step."""
     steps = np.diff(t) > 0.0
     return (t[1:][steps], np.diff(kinetic + potential)[steps], np.fmax(condition[1:], condition[:-1])[steps],
             kinetic[1:][steps], potential[1:][steps])

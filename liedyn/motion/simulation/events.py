@@ -1,4 +1,4 @@
-"""State events: when a guard crosses zero, something happens; and where in a step that is."""
+"""State events: changes of state and constraints when a guard crosses zero, and the location of the crossing."""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,43 +15,44 @@ TIME_TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Event(Travelling):
-    """Something that happens when a function of the state crosses zero.
+    """A change of the state or the constraints when a function of the state, the guard, crosses zero.
 
     A guard that is exactly zero at the start of a run crosses there if it moves on in its direction. Adaptive
-    methods look at it ten times a step, and where its slope turns in between. All that happens at one instant is one
+    methods evaluate it ten times a step, and where its slope changes sign in between. All events at one time are one
     change of the state, with one impact.
 
-    The run goes on from the state after the event, in this order: `action` changes the state, constraints are switched
-    off, then on, and velocities made consistent by the impulse that this takes.
+    The run continues from the state after the event: `action` changes the state, then constraints are switched off,
+    then on, and the impulse that this needs makes the velocities consistent.
 
     Parameters
     ----------
     name : str
-        For the record.
+        Name in the trajectory's record of events.
     guard : callable
-        ``guard(t, q, v)``, a number; t [s], q (nq,) and v (nv,) as in `simulate`. The arrays must be neither
-        kept nor changed.
+        ``guard(t, q, v)``, a number; t [s], q (nq,) and v (nv,) as in `simulate`. It must neither store nor change the
+        arrays.
     direction : {0, 1, -1}
         Which crossings count: all, rising, or falling ones.
     on, off : sequence of str
-        Constraints to be switched. An event that would change nothing, since they are switched already, does not occur.
-        A one-sided constraint that is off is not watched until it is switched on again. It may be switched on while it
-        is open; where it is closed it collides at once, and penetrated it is an error.
+        Constraints to be switched. An event that would change nothing, as they are switched already, does not occur.
+        A one-sided constraint that is off is ignored until it is switched on again. It may be switched on while it is
+        open; if it is closed it collides at once, and if it is penetrated that is an error.
     restitution : float
-        Part of the approach speed with which the first row of each constraint in `on` is left: above zero the
+        Fraction of the approach speed with which the first row of each constraint in `on` rebounds: above zero the
         constraint stays off, and the state bounces.
     resting : float
-        Approach speed [m/s, rad/s] below which restitution counts as zero, which ends the bouncing.
+        Approach speed [m/s, rad/s] below which restitution counts as zero, so that bouncing ends.
     action : callable, optional
         ``action(t, q, v)``, returning the new ``(q, v)``, or None to leave the state as it is.
     terminal : bool
-        Does the run end here?
+        True if the run ends here.
     derivative : callable, optional
-        That of the guard, for `differentiate_run`: ``derivative(t, q, v)`` returns its derivatives ``(by_t, by_q,
-        by_v)`` by t, by a displacement in the tangent space at q, shape (nv,), and by v, shape (nv,).
+        Derivative of the guard, for `differentiate_run`: ``derivative(t, q, v)`` returns ``(by_t, by_q, by_v)``, the
+        derivatives by t, by a displacement in the tangent space at q, shape (nv,), and by v, shape (nv,).
     action_derivative : callable, optional
-        That of the action, likewise: ``action_derivative(t, q, v)`` returns ``(by_t, by_q, by_v)`` of shapes (2 nv,),
-        (2 nv, nv) and (2 nv, nv), of the displacement in the tangent space at the new q above that of the new v.
+        Derivative of the action: ``action_derivative(t, q, v)`` returns ``(by_t, by_q, by_v)`` of shapes (2 nv,),
+        (2 nv, nv) and (2 nv, nv); the first nv rows are the displacement in the tangent space at the new q, the others
+        belong to the new v.
 
     Examples
     --------
@@ -94,16 +95,16 @@ class Event(Travelling):
 
 
 def crosses(before, after, direction):
-    """Does a guard cross zero from one value to the next, in a direction that counts?"""
+    """True if a guard crosses zero from one value to the next, in a direction that counts."""
     rising, falling = before < 0.0 <= after, before > 0.0 >= after
     return (rising and direction >= 0) or (falling and direction <= 0)
 
 
 def locate(value_at, start, end, first, last, early=False):
-    """When a crossing has just happened, or is about to (`early`): a time off by the tolerance at most.
+    """A time just after a crossing, or just before it (`early`), accurate to the tolerance.
 
-    Regula falsi with halved ends (Illinois; Dahlquist and Bjorck 2008, 6.2.3), bisection where that is slow. `first`
-    and `last` are the guard's values at both ends, of opposite sign or zero.
+    Regula falsi with halved end values (Illinois; Dahlquist and Bjorck 2008, 6.2.3), bisection where that is slow.
+    `first` and `last` are the guard's values at both ends, of opposite sign or zero.
     """
     width = TIME_TOLERANCE * max(1.0, abs(start), abs(end))
     low, high, f_low, f_high = start, end, first, last
@@ -114,7 +115,7 @@ def locate(value_at, start, end, first, last, early=False):
         middle = 0.5 * (low + high)
         if k % 3 != 2 and f_high != f_low:
             middle = high - f_high * (high - low) / (f_high - f_low)
-            # keep off both ends, where the guard is known already
+            # away from both ends, where the guard is already known
             middle = min(max(middle, low + 0.25 * width), high - 0.25 * width)
         f = value_at(middle)
         if f == 0.0 or (f > 0.0) == (last > 0.0 if last != 0.0 else first < 0.0):

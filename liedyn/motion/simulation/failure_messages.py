@@ -1,4 +1,4 @@
-"""Why a step could not be made, in words."""
+"""Messages that say why a step failed."""
 import numpy as np
 
 from liedyn.mechanics.constraints.undefined import undefined_rows
@@ -8,12 +8,14 @@ from liedyn.motion.simulation.workspace import DIVERGED, MESSAGES, NOT_CLOSED, N
 
 
 def reason(status, robot, o, x, inputs, stepping):
-    """What a status other than OK means, where the step has left its scratch arrays; `stepping`: by time-stepping?"""
+    """Message for a status other than OK, from the scratch arrays of the step; `stepping`: by a time-stepping
+    method."""
     text = MESSAGES[status].format(largest=o.largest.min())
     if stepping and status == NOT_CONVERGED:
         text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
     by_collocation = o.tableau[0, 0] != 0.0  # the first row of explicit methods is empty
-    if by_collocation and status != DIVERGED and not x.nearest[0] <= NEAR:  # anything may be the first to tell
+    # with divergence any other failure may be a consequence
+    if by_collocation and status != DIVERGED and not x.nearest[0] <= NEAR:
         return (f"the iteration of the implicit step does not converge near a singular configuration (condition number "
                 f"{x.nearest[0]:.3g}), where its rates grow without bound however small dt is: explicit methods, as "
                 "'rk4', pass it")
@@ -27,7 +29,7 @@ def reason(status, robot, o, x, inputs, stepping):
 
 
 def _not_finite(robot, x, inputs):
-    """The input or the constraint that is not a number where accelerations were looked for last, in words."""
+    """Message for the input or constraint that was not finite at the last evaluation of accelerations."""
     bad = np.flatnonzero(~is_usable(x.u))
     if len(bad):
         return f"the input {inputs.names[bad[0]]} is {x.u[bad[0]]}"

@@ -1,6 +1,6 @@
-"""Accelerations inside a run, by each formulation. They leave the condition number in ``work.number[0]``.
+"""Accelerations within a run, by each formulation; they write the condition number to ``work.number[0]``.
 
-What is compiled is what a run needs: these kernels are `late`, and the loops of the integrators call them.
+Only the formulations that a run needs are compiled: these kernels are `late`, and the integrators' loops call them.
 """
 import numpy as np
 from numba import types
@@ -26,17 +26,17 @@ _SIGNATURE = MODEL, SETTINGS, WORK, types.float64, types.int64, *[VECTOR] * 4
 
 @inline
 def is_dense(o):
-    """Do accelerations come from a formulation that does not know the tree? Those of "momenta" are of the null space.
+    """True if accelerations come from a dense formulation; those of "momenta" come from the null space.
     """
     return o.formulation != NULLSPACE and o.formulation != MOMENTA
 
 
 @inline
 def prepare(model, o, x, t, row, q, v):
-    """Inputs, M, h, G, residual, psi, and gamma with the pull back to the constraints (Spencer 2004, eq. 3.8; Yun and
-    Sarkar 1998, eq. 17).
+    """Inputs, M, h, G, residual, psi, and gamma with Baumgarte's terms (Spencer 2004, eq. 3.8; Yun and Sarkar 1998,
+    eq. 17).
 
-    False if an input is no force to compute with, or a constraint has no direction here.
+    Returns False if an input is not finite, or a constraint has no direction here.
     """
     usable = input_forces(o, x, t, row, q, v)
     put_terms(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
@@ -52,7 +52,7 @@ def prepare(model, o, x, t, row, q, v):
 
 @inline
 def solve_nullspace(model, o, x, force, a):
-    """Accelerations with these generalised forces; returns a status."""
+    """Accelerations for generalised forces `force`; returns a status."""
     status, _, ratio = solve_accelerations(model, x.M, x.h, x.G, x.gamma, force, o.rank_tolerance, x.solve, a)
     x.number[0] = 1.0 / ratio
     return status
@@ -61,7 +61,7 @@ def solve_nullspace(model, o, x, force, a):
 @late(MODEL, SETTINGS, WORK, *[VECTOR] * 3, returns=types.int64)
 @kernel
 def solve_dense(model, o, x, force, a, lam):
-    """Accelerations and multipliers by the formulations that do not know the tree; returns a status. It makes arrays.
+    """Accelerations and multipliers by the dense formulations; returns a status. It allocates arrays.
     """
     terms = x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, ranking_of(model, o.rank_tolerance), a, lam
     x.number[0] = np.nan
@@ -75,7 +75,7 @@ def solve_dense(model, o, x, force, a, lam):
 
 @late(*_SIGNATURE, returns=types.int64)
 def by_nullspace(model, o, x, t, row, q, v, a, lam):
-    """Without friction; a kernel of its own, as the loop over trials would make it a fifth slower."""
+    """Without friction; a kernel of its own, as the loop over trials would make it 20 % slower."""
     if not prepare(model, o, x, t, row, q, v):
         return NOT_FINITE
     status = solve_nullspace(model, o, x, x.tau, a)
@@ -106,7 +106,7 @@ def by_trials(model, o, x, t, row, q, v, a, lam):
 
 @inline
 def accelerations(model, o, x, t, row, q, v, a, lam):
-    """Accelerations, and multipliers if `lam` has room for them; returns a status."""
+    """Accelerations, and multipliers if `lam` is not empty; returns a status."""
     if o.friction or is_dense(o):
         return by_trials(model, o, x, t, row, q, v, a, lam)
     return by_nullspace(model, o, x, t, row, q, v, a, lam)

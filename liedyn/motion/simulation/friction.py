@@ -1,13 +1,14 @@
-"""Sliding friction in runs: a force that depends on the normal force, which depends on it.
+"""Sliding friction in runs: a force that depends on the normal force, which in turn depends on the friction.
 
-A contact j that slides along the unit vector s rubs with -mu N_j s, a generalised force N_j d_j with d_j = -mu G_t^T s.
-Normal forces are linear in all forces, N = N_0 + C N, where column j of C is what d_j alone does to them. So a
-formulation, whichever it is, solves first without friction, then once with each d_j added, and at last with the forces
-N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has a pivot that is not positive, friction pulls a
-contact tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
+A contact j that slides along the unit vector s has the friction -mu N_j s, a generalised force N_j d_j with
+d_j = -mu G_t^T s. Normal forces are linear in all forces, N = N_0 + C N, where column j of C is the effect of d_j
+alone. So every formulation solves first without friction, then once with each d_j added, and finally with the forces N
+d for the N that solves (1 - C) N = N_0 (Glocker 2001, 5.4). If 1 - C has a pivot that is not positive, friction
+increases the normal force faster than itself: the accelerations are contradictory (Painleve 1895), which the run
+resolves.
 
-The direction is that of the slip. Just before slip begins, and in the part of a step behind its reversal, it is the
-direction kept from before, so that the right side stays smooth up to the event.
+The direction is that of the slip. Just before slip begins, and in the part of a step after its reversal, the previous
+direction is used, so that the right side stays smooth up to the event.
 """
 import math
 from collections import namedtuple
@@ -40,7 +41,7 @@ PAINLEVE = 5e-4
 
 @kernel_in_place
 def slips(model, l):
-    """Does contact l slide, with friction?"""
+    """True if contact l slides with friction."""
     return (loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) == SLIDING
             and loop_rows(model, l)[1] > holonomic_count(model, l)
             and model.floats[loop_at(model, l, LOOP_FRICTION)] > 0.0)
@@ -48,7 +49,7 @@ def slips(model, l):
 
 @late(MODEL, VECTOR, FRICTION, returns=types.int64)
 def put_drags(model, world, f):
-    """Directions used, d and numbers of the contacts that slide; returns how many. Needs `world_velocities`."""
+    """Directions, d and numbers of the contacts that slide; returns their count. Needs `world_velocities`."""
     count = 0
     for l in range(loop_count(model)):
         if not slips(model, l):
@@ -80,7 +81,7 @@ def put_drags(model, world, f):
 
 @kernel_in_place
 def begin_trials(model, o, x):
-    """How often a formulation has to solve, once, or for each contact that slides and twice more; and with what."""
+    """How many solutions a formulation needs (1, or 2 plus the number of sliding contacts), and the first force."""
     copy_to(x.tau, x.friction.force)
     count = put_drags(model, x.world, x.friction) if o.friction else 0
     return (1 if count == 0 else count + 2), x.friction.force
@@ -93,7 +94,7 @@ def normal_force(model, l, lam):
 
 @kernel_in_place
 def next_trial(model, x, k, trials, lam):
-    """The force of trial k + 1, from what trial k has found. False where friction holds what should slide."""
+    """The force of trial k + 1, from the result of trial k. False if friction holds a contact that should slide."""
     count, f = trials - 2, x.friction
     if k > count:
         return True
@@ -105,13 +106,13 @@ def next_trial(model, x, k, trials, lam):
             f.influence[i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - f.trials[i, 0]) / f.trials[k - 1, 1]
     copy_to(x.tau, f.force)
     if k < count:
-        # about as large a force as there will be: differences keep their digits
+        # a force of the expected size, so that differences lose few digits
         f.trials[k, 1] = max(abs(f.trials[k, 0]), 1e-6)
         add_multiple(f.trials[k, 1], f.drags[k], f.force)
         return True
     for i in range(count):
         f.solution[i] = f.trials[i, 0]
-    for k in range(count):  # without exchange of rows: a pivot that is not positive is a contact that is held
+    for k in range(count):  # without row exchange: a pivot that is not positive means a contact that is held
         if not f.influence[k, k] > PAINLEVE:
             return False
         for i in range(k + 1, count):
@@ -129,14 +130,14 @@ def next_trial(model, x, k, trials, lam):
 
 @kernel_in_place
 def keep_directions(x):
-    """The directions of slip at this state are those kept for the next ones."""
+    """Stores the directions of slip at this state for the next ones."""
     for l in range(x.friction.used.shape[0]):
         copy_to(x.friction.used[l], x.friction.direction[l])
 
 
 @kernel_in_place
 def put_friction(model, x, trials, lam):
-    """Multipliers of the friction in the tangential rows, as if these had been there."""
+    """Multipliers of the friction, in the tangential rows."""
     for i in range(trials - 2):
         l = int(x.friction.trials[i, 2])
         first, rows = loop_rows(model, l)
@@ -146,13 +147,13 @@ def put_friction(model, x, trials, lam):
 
 
 def room_for_friction(robot, contacts):
-    """The arrays for a run with these contacts."""
+    """Arrays for a run with these contacts."""
     L, S, n = len(robot.constraint_names), len(contacts.index), robot.nv
     return Friction(*map(np.zeros, ((L, 3), (L, 3), (S, n), (S, S), (S, 3), S, n)))
 
 
 def set_directions(x, index, directions):
-    """Let contacts slide in these directions, given by the numbers of their constraints."""
+    """Sets the directions of slip of the contacts with these numbers."""
     for kept in (x.friction.direction, x.friction.used):
         kept[:] = 0.0
         kept[index] = directions

@@ -15,7 +15,7 @@ from liedyn.motion.simulation.trajectory import EventRecord
 def row_states(model, active, t, q, v):
     """Residual and psi (count, m) of states (count, ...) at their times, with these statuses (count, constraints).
 
-    They are left in the model, with the time of the last state.
+    The model keeps the statuses and the time of the last state.
     """
     work = np.empty(world_size(model))
     residual, psi = np.zeros((t.size, model.ints[N_ROWS])), np.zeros((t.size, model.ints[N_ROWS]))
@@ -31,10 +31,10 @@ def row_states(model, active, t, q, v):
 
 
 def gaps(model, contacts, t, q, v):
-    """Gaps and their rates (count, contacts), not a number where a contact is off; slip (count, contacts, 3)."""
+    """Gaps and their rates (count, contacts), NaN where a contact is off; slip (count, contacts, 3)."""
     active = np.repeat(statuses(model)[None], len(t), axis=0)
     off = statuses(model)[contacts.index] == OFF
-    active[:, contacts.index] = np.where(off, OFF, ON)  # rows of every contact that is not off, closed or not
+    active[:, contacts.index] = np.where(off, OFF, ON)  # with rows for every contact that is not off, closed or open
     residual, psi = row_states(model._replace(ints=model.ints.copy()), active, t, q, v)
     gap, rate = (np.where(off, np.nan, contacts.side * rows[:, contacts.first]) for rows in (residual, psi))
     slip = np.zeros((len(t), len(contacts.index), 3))
@@ -44,7 +44,7 @@ def gaps(model, contacts, t, q, v):
 
 
 def by_forces(run, lam):
-    """Time-stepping: the status of every constraint (rows, constraints) by the forces (rows, m) of steps."""
+    """Time-stepping: the status of every constraint (rows, constraints) from the forces (rows, m) of steps."""
     contacts, status = run.contacts, np.tile(statuses(run.packed), (len(lam), 1))
     for c, (index, count) in enumerate(zip(contacts.index, contacts.count)):
         normal, rub = map(np.abs, contacts.loads(c, lam))
@@ -55,7 +55,7 @@ def by_forces(run, lam):
 
 
 def steps_of_contacts(run, k):
-    """Time-stepping: the status of every constraint at rows 1 to k, by the forces of the steps that lead there.
+    """Time-stepping: the status of every constraint at rows 1 to k, from the forces of the steps that end there.
 
     Contacts that close or open between two rows become records of the run.
     """

@@ -1,14 +1,14 @@
-"""Steps of Gauss's Runge-Kutta methods, by fixed-point iteration: every stage depends on every other.
+"""Steps of Gauss's Runge-Kutta methods, by fixed-point iteration over the coupled stages.
 
     q_i = q exp(u_i)    u_i = h sum a_ij udot_j        v_i = v + h sum a_ij a_j, or the same for momenta
 
 In the momenta of joints with one coordinate the equations are Hamilton's, for which these methods are symplectic
-(Hairer, Lubich and Wanner 2006, VI.4): the energy does not drift, whatever the step. With constraints on positions
+(Hairer, Lubich and Wanner 2006, VI.4): the energy does not drift, whatever the step. With constraints on positions,
 momenta up to constraint impulses obey Hamilton's equations, too (`liedyn.motion.simulation.momenta_run`; Dichmann and
-Maddocks 1996). In velocities the methods are symmetric, no more.
+Maddocks 1996). In velocities the methods are only symmetric.
 
-The iteration contracts by the step times the fastest rate of the motion. It goes on to rounding, as what it leaves
-would be a drift.
+The iteration contracts by the step times the fastest rate of the motion. It is continued to rounding, as remaining
+errors would make the energy drift.
 """
 from numba import types
 
@@ -29,13 +29,13 @@ times: rounding keeps them from falling further, that of bodies at the ends of l
 
 @inline
 def is_collocation(o):
-    """Is the method implicit? The first row of explicit ones is empty."""
+    """True if the method is implicit; the first row of the tableau is empty for explicit ones."""
     return o.tableau[0, 0] != 0.0
 
 
 @inline
 def stage_in_velocities(model, o, x, t, h, row, q, v, i):
-    """Rates of number i of a step from (q, v) at time t; returns a status."""
+    """Rates of stage i of a step from (q, v) at time t; returns a status."""
     u = x.step[:v.size]
     copy_to(v, x.v_stage)
     part = put_increments(o, x, h, i, u, x.v_stage)
@@ -58,7 +58,7 @@ def end_in_velocities(model, o, x, h, q, v, q_new, v_new):
 
 @inline
 def change(before, now, size):
-    """The largest change of a vector, by its size or a given one."""
+    """The largest change of an entry, relative to the largest entry or to `size`."""
     largest, moved = size, 0.0
     for j in range(now.size):
         largest, moved = max(largest, abs(now[j])), max(moved, abs(now[j] - before[j]))
@@ -67,7 +67,7 @@ def change(before, now, size):
 
 @inline
 def sweep(model, o, x, t, h, row, q, v):
-    """Every stage once more, with the newest rates of the others: (status, largest change)."""
+    """Recomputes every stage with the newest rates of the others; returns (status, largest change)."""
     moved, status, q_rate, rate = 0.0, OK, x.vector[1], x.vector[2]
     for i in range(o.tableau.shape[1]):
         copy_to(x.q_rate[i, :v.size], q_rate)
@@ -86,7 +86,7 @@ def sweep(model, o, x, t, h, row, q, v):
 def collocation_step(model, o, x, t, h, row, q, v, a, q_new, v_new):
     """A step of length h from (q, v) at time t with inputs `row`, by the implicit method o.tableau; returns a status.
 
-    Powers of the stages are left in x.power.
+    The powers of the stages are written to x.power.
     """
     status, least, stalled = OK, 1e300, 0
     if o.formulation == MOMENTA:

@@ -1,4 +1,5 @@
-"""The time grid of a run: t_k = t_0 + k dt, the last one at the end."""
+"""The time grid of a run: t_k = t_0 + k dt, where the last step may be shorter.
+"""
 import numpy as np
 
 from liedyn.machine.errors import InputError
@@ -12,7 +13,7 @@ COARSEST = 0.01
 
 
 class Grid:
-    """Times of the steps, whatever instants events have put between them."""
+    """Times of the steps, without the times of events between them."""
 
     def __init__(self, start, end, dt):
         if not end > start:
@@ -34,11 +35,11 @@ class Grid:
         return int(np.floor((t - self.start) / self.dt + self.whole))
 
     def next_time(self, t):
-        """The first time of the grid behind t."""
+        """The first time of the grid after t."""
         return min(self.start + (self.number(t) + 1) * self.dt, self.end)
 
     def fill(self, rows, count, last_held):
-        """Times of the rows behind row 0, at most `count` of them, and the inputs they hold; returns how many."""
+        """Times of the rows after row 0, at most `count`, and their inputs; returns the number of rows."""
         first = self.number(rows.t[0])
         count = min(count, self.steps - first)
         numbers = first + np.arange(count + 1)

@@ -1,4 +1,4 @@
-"""The inputs of a run: constant, an array over the time grid, or a function, with its derivative or without."""
+"""The inputs of a run: constant, an array over the time grid, or a function, with or without derivative."""
 import numpy as np
 
 from liedyn.linear import feedback
@@ -17,24 +17,24 @@ from liedyn.motion.simulation.workspace import FUNCTION, TABLE
 
 
 class Inputs:
-    """tau or u in the form that the loops take.
+    """tau or u in the form that the loops use.
 
     Attributes
     ----------
     direct : bool
-        Are they tau, and `actuators` the identity?
+        True if the inputs are tau; `actuators` is then the identity.
     kind, address, derivative : int
-        Where they come from; addresses of the function, and of its derivative where that is known and wanted, else 0.
+        Kind of the source; addresses of the function, and of its derivative if that is known and needed, else 0.
     names : list of str, of length nu
-        In messages.
+        Names of the inputs in messages.
     table : ndarray, shape (rows, nu)
     actuators : ndarray, shape (nv, nu)
-        tau = actuators u, and what those of `driven` do.
+        tau = actuators u, plus the forces of the actuators in `driven`.
     driven : ndarray of int64, shape (count, 3)
-        Actuators that are force elements, as `liedyn.model.force_elements.Laws` have them.
+        Actuators that are force elements, in the format of `liedyn.model.force_elements.Laws`.
     sampling : Sampling or None
     functions : dict
-        The user's functions (`liedyn.machine.compiled.user_functions.Function`), by what they are.
+        The user's functions (`liedyn.machine.compiled.user_functions.Function`), by role.
     """
 
     def __init__(self, robot, tau, u, start, grid, implicit):
@@ -71,7 +71,7 @@ class Inputs:
 
 
 def _table(name, given, size, steps):
-    """One row that holds always, or one for each step."""
+    """The table of inputs: one row if they are constant, or one for each step."""
     table = np.array(as_floats(name, given, size), dtype=np.float64, order="C", ndmin=2)
     if table.ndim != 2 or len(table) not in (1, steps, steps + 1):
         raise InputError(f"{name} over the time grid must have shape ({steps}, {size}) or ({steps + 1}, {size}): row k "
@@ -82,9 +82,9 @@ def _table(name, given, size, steps):
 
 @inline
 def input_forces(o, x, t, row, q, v):
-    """x.tau = B u and the forces of elements; u is a row of the table, or what the user's function says.
+    """x.tau = B u plus the forces of elements; u is a row of the table, or the result of the user's function.
 
-    False if u is no force to compute with.
+    Returns False if u is not finite.
     """
     if o.input_kind == FUNCTION:
         call(o.input_address, t, q, v, v, v, x.u, 0)
@@ -103,7 +103,7 @@ def input_forces(o, x, t, row, q, v):
 
 @inline
 def add_held(x, q, slope):
-    """The energy that force elements hold; slope += its derivative."""
+    """The energy stored in force elements; its derivative is added to `slope`."""
     if x.elements.ints[N_ROWS] == 0:
         return 0.0
     return add_energy_slope(x.elements, x.laws, x.element_work, 0.0, q, slope)
@@ -111,7 +111,7 @@ def add_held(x, q, slope):
 
 @inline
 def held_power(x, q, v):
-    """Power that goes into the energy of force elements at a motion v; x.vector[3] is lost."""
+    """Power that flows into the stored energy of force elements at velocity v; x.vector[3] is overwritten."""
     if x.elements.ints[N_ROWS] == 0:
         return 0.0
     x.vector[3, :] = 0.0
@@ -125,14 +125,14 @@ put_input_forces = kernel_in_place(input_forces.py_func)
 
 @inline
 def add_element_slopes(x, t, q, v, by_q, by_v):
-    """Add dtau/dq and dtau/dv (n, n) of force elements."""
+    """Adds dtau/dq and dtau/dv (n, n) of force elements."""
     if x.elements.ints[N_ROWS] > 0:
         add_derivatives(x.elements, x.laws, x.element_work, t, q, v, False, by_q, by_v)
 
 
 @kernel_in_place
 def add_feedback(o, x, t, q, v, by_q, by_v):
-    """Add dtau/dq and dtau/dv (n, n), of force elements, and of inputs that are a feedback with a derivative."""
+    """Adds dtau/dq and dtau/dv (n, n) of force elements, and of inputs that are a feedback with a derivative."""
     add_element_slopes(x, t, q, v, by_q, by_v)
     if o.feedback_address == 0:
         return
@@ -147,7 +147,7 @@ def add_feedback(o, x, t, q, v, by_q, by_v):
 
 @inline
 def add_driven_slopes(x, by_q, by_v):
-    """Add what the feedback does by actuators that are force elements; after `add_element_slopes`."""
+    """Adds the feedback through actuators that are force elements; after `add_element_slopes`."""
     if x.laws.inputs.shape[0] > 0:
         add_driven(x.elements, x.laws, x.element_work, x.feedback[0], by_q)
         add_driven(x.elements, x.laws, x.element_work, x.feedback[1], by_v)

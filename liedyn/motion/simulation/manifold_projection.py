@@ -1,6 +1,6 @@
-"""How a state is kept on the constraints: by projection, or in minimal coordinates.
+"""Keeps a state on the constraint manifold: by projection, or in minimal coordinates.
 
-Projection goes to the invariants: closed loops, consistent velocities, and the energy that there ought to be.
+Projection restores the invariants: closed loops, consistent velocities, and the energy if it is known.
 
 Spencer 2004, 3.1.3 (eq. 3.10, 3.11), with the kinetic energy as the measure of distance instead of the sum of squares,
 which depends on units: the shortest step dq with G dq = -g in the metric M, repeated until g = 0, then the shortest
@@ -8,15 +8,15 @@ change dv with G (v + dv) = b. (A tree whose M is singular takes the sum of squa
 the momentum by constraint forces alone, as an impulse would.
 
 The energy E(q, v) = T + V is one more invariant, E = E_0 + work of the inputs - work lost in dampers. Its gradient is
-(dV/dq, M v), that of T by q being of second order in v, where the second part suffices. With time measured in steps h
-the metric of a state is |dq|^2 / h^2 + |dv|^2, so the correction goes along (h^2 M^-1 dV/dq, v), projected on the
-constraints: speeds scale as long as there are any, and at a turning point the height gives way.
+(dV/dq, M v), without the gradient of T by q, which is of second order in v. With time measured in steps h the metric of
+a state is |dq|^2 / h^2 + |dv|^2, so the correction is along (h^2 M^-1 dV/dq, v), projected on the constraints: it
+scales speeds as long as there are any, and changes the height at a turning point.
 
 Minimal coordinates (Spencer 2004, 2.3.1): the independent ones are integrated, and at every stage the dependent ones
-solve g(q) = 0 and G v = b with the independent ones held, by Newton from the integrated guess. Positions may have more
-independent coordinates than velocities (rolling), so each has its own partition. Both are chosen by pivoting, and anew
-as soon as the determinant's last pivot has fallen to a part of what it was when they were chosen (Gillespie 2003,
-section 4: singularities of the choice are avoided, not met).
+solve g(q) = 0 and G v = b at constant independent ones, by Newton's method from the integrated guess. Positions may
+have more independent coordinates than velocities (rolling), so each has its own partition. Both are chosen by pivoting,
+and anew as soon as the last pivot has fallen to a fraction of its value at the choice (Gillespie 2003, section 4:
+singularities of the choice are avoided).
 """
 import numpy as np
 from numba import types
@@ -65,7 +65,7 @@ def constraint_state(model, x, q, v):
 
 @inline
 def put_jacobian(model, q, x):
-    """x.G at q, whose pose is in x.world; of long chains only what is not always zero, as x.G is made of zeros."""
+    """x.G at q, whose pose is in x.world; for sparse chains only structural non-zeros, as x.G is zero elsewhere."""
     if is_long(model):
         cut_jacobian_kernel(SCALAR, model, x.world, False, x.G)
     else:
@@ -74,7 +74,7 @@ def put_jacobian(model, q, x):
 
 @inline
 def relative_size(x):
-    """The largest residual, lengths by the mechanism's size; NaN if one is."""
+    """The largest residual, lengths relative to the mechanism's size; NaN if one is NaN."""
     largest = 0.0
     for k in range(x.residual.size):
         size = abs(x.residual[k]) / x.row_sizes[k]
@@ -86,23 +86,24 @@ def relative_size(x):
 
 @inline
 def is_closed(o, size, before):
-    """Is a residual rounding, or has it ceased to fall, as where rows contradict each other a little?
+    """True if a residual is rounding, or has ceased to fall, as with slightly contradictory redundant rows.
 
-    Near a singular configuration a residual g leaves an error g / s of the configuration, s the smallest singular value
-    of G, and the next velocities and accelerations are off by g / s^2 and g / s^3: no residual above rounding is small.
+    Near a singular configuration a residual g causes an error g / s of the configuration, s the smallest singular value
+    of G, and errors g / s^2 and g / s^3 of the velocities and accelerations: no residual above rounding is negligible.
     """
     return size <= ROUNDING or (size <= o.tolerance and size > 0.5 * before)
 
 
 @inline
 def is_reduced(model, o):
-    """Is the nearest change found in independent velocities, as for long chains of loops, and not by x.L and x.Y?"""
+    """True if the nearest change is computed in independent velocities, for long chains of loops, not by x.L and
+    x.Y."""
     return is_long(model) and o.energy == FREE_ENERGY
 
 
 @inline
 def metric(model, o, x, q):
-    """x.L: factor of M(q), or of the identity where M is singular; or M(q) itself, in x.M."""
+    """x.L = factor of M(q), or of the identity if M is singular; or x.M = M(q) if `is_reduced`."""
     if is_reduced(model, o):
         inertia_along_tree(model, x, q)
         return
@@ -115,10 +116,10 @@ def metric(model, o, x, q):
 
 @inline
 def correction(model, o, x, left, rows, dependent):
-    """x.vector[0]: minus the nearest change that takes what is left from the marked rows.
+    """x.vector[0] = minus the nearest change that cancels the residuals `left` of the marked rows.
 
-    In the metric `x.L`, or where `dependent` marks any coordinates, in these alone. Returns the rank in the first case,
-    and how well these coordinates determine the rows in the second.
+    The change is nearest in the metric `x.L`; if `dependent` marks any coordinates, only these change. Returns the rank
+    in the first case, and in the second the last pivot, which measures how well these coordinates determine the rows.
     """
     if is_reduced(model, o) and dependent.size == 0:
         found = 1.0 * nearest_of_chain(model, o, x, left)
@@ -135,7 +136,7 @@ def correction(model, o, x, left, rows, dependent):
 
 @inline
 def close_positions(model, o, x, q, dependent):
-    """Newton on g(q) = 0 by `correction`; leaves the pose of q in x.world, and G. False if it does not converge."""
+    """Newton's method on g(q) = 0 by `correction`; writes the pose of q to x.world, and x.G. False if not converged."""
     before = 1e300
     for _ in range(ITERATIONS):
         world_positions(SCALAR, model, q, x.world)
@@ -154,7 +155,7 @@ def close_positions(model, o, x, q, dependent):
 
 @inline
 def consistent_velocities(model, o, x, q, v, dependent):
-    """The nearest v with G v = b; needs the pose of q in x.world, and G. Returns what `correction` does."""
+    """The nearest v with G v = b; needs the pose of q in x.world, and x.G. Returns the result of `correction`."""
     world_velocities(SCALAR, model, v, x.world)
     velocity_rows(model, q, v, x.world, x.psi)
     found = correction(model, o, x, x.psi, x.every, dependent)
@@ -164,14 +165,14 @@ def consistent_velocities(model, o, x, q, v, dependent):
 
 @kernel_in_place
 def project_positions(model, o, x, q):
-    """q moved to the closed positions, shortest in the metric of the kinetic energy; False if they are not reached."""
+    """Moves q to the nearest closed position in the metric of the kinetic energy; False if that is not reached."""
     metric(model, o, x, q)
     return close_positions(model, o, x, q, x.order[:0])
 
 
 @kernel_in_place
 def project_velocities(model, o, x, q, v):
-    """v moved to those that the constraints allow at q, likewise."""
+    """Moves v to the nearest one that the constraints allow at q, in the same metric."""
     metric(model, o, x, q)
     world_positions(SCALAR, model, q, x.world)
     jacobian_rows(model, q, x.world, x.G)
@@ -180,7 +181,7 @@ def project_velocities(model, o, x, q, v):
 
 @kernel_in_place
 def energy_of(model, x, q, v):
-    """T + V, with what force elements hold; x.vector[3] is lost."""
+    """T + V, with the energy stored in force elements; x.vector[3] is overwritten."""
     kinetic_energy_kernel(SCALAR, model, q, v, x.local, x.number)
     T = x.number[0]
     potential_energy_kernel(SCALAR, model, q, x.local, x.number)
@@ -189,7 +190,7 @@ def energy_of(model, x, q, v):
 
 @kernel_in_place
 def correct_energy(model, x, excess, rank, h, q, v):
-    """One Newton step for the energy along the constraints, whose orthonormal rows are in x.Y."""
+    """One Newton step for the energy within the constraints, whose orthonormal rows are in x.Y."""
     n = v.size
     speed, fall = x.vector[1], x.vector[2]
     rnea_kernel(SCALAR, model, q, x.zero, x.zero, x.none, x.local, fall)
@@ -204,7 +205,7 @@ def correct_energy(model, x, excess, rank, h, q, v):
         add_multiple(-inner(x.Y[r], fall), x.Y[r], fall)
     slope = inner(speed, speed) + h * h * inner(fall, fall)
     if not slope > abs(excess) * 1e-3:
-        return False  # at rest in equilibrium nothing changes the energy
+        return False  # at rest in equilibrium no direction changes the energy
     backward(x.L, speed)
     backward(x.L, fall)
     add_multiple(-excess / slope, speed, v)
@@ -228,7 +229,7 @@ def project(model, o, x, h, wanted_energy, q, v):
         excess = energy - wanted_energy
         if o.energy == BOUNDED_ENERGY and excess < 0.0:
             return OK
-        # rounding of the energies themselves
+        # the energies themselves are rounded
         if abs(excess) <= 1e-13 * (1.0 + abs(energy)):
             return OK
         if not correct_energy(model, x, excess, rank, h, q, v):
@@ -238,7 +239,7 @@ def project(model, o, x, h, wanted_energy, q, v):
 
 @kernel_in_place
 def complete(model, o, x, q, v):
-    """Dependent coordinates and velocities of (q, v) from the independent ones; x.pivots[1] is their worth."""
+    """Dependent coordinates and velocities of (q, v) from the independent ones; x.pivots[1] is the last pivot."""
     if not close_positions(model, o, x, q, x.dependent[0]):
         return NOT_CLOSED
     x.pivots[1] = consistent_velocities(model, o, x, q, v, x.dependent[1])
@@ -249,7 +250,7 @@ def complete(model, o, x, q, v):
 
 @kernel_in_place
 def choose_columns(x, rows, ranking, dependent):
-    """Mark the columns of x.G that determine its marked rows best."""
+    """Marks the columns of x.G that determine its marked rows best."""
     n, m = x.columns.shape[0], x.columns.shape[1] - 1
     for j in range(n):
         for i in range(m):
@@ -269,18 +270,19 @@ def choose(model, o, x, q):
     ranking = ranking_of(model, o.rank_tolerance)
     choose_columns(x, x.holonomic, ranking, x.dependent[0])
     choose_columns(x, x.every, ranking, x.dependent[1])
-    x.pivots[0], x.pivots[1] = 0.0, 1.0  # what they are worth is seen at their first use
+    x.pivots[0], x.pivots[1] = 0.0, 1.0  # the pivot of this choice is known at its first use
 
 
 @inline
 def has_fallen(x):
-    """Is it time for another choice? Also where the first was made at a bad place, and others may be better now."""
+    """True if coordinates should be chosen anew, also if the choice was made at a bad place and others are better
+    now."""
     return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]
 
 
 @late(MODEL, SETTINGS, WORK, types.float64, types.float64, VECTOR, VECTOR, returns=types.int64)
 def stabilise(model, o, x, h, energy, q, v):
-    """Project (q, v), or complete it from its independent coordinates, or leave it; returns a status."""
+    """Projects (q, v), or completes it from its independent coordinates, or leaves it; returns a status."""
     if o.stabilisation == PROJECTION:
         return project(model, o, x, h, energy, q, v)
     if o.stabilisation == MINIMAL:

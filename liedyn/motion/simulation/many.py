@@ -1,4 +1,4 @@
-"""Runs of many starts at once: side by side in lanes where they can, else one after the other in threads."""
+"""Runs from many initial states: in SIMD lanes if possible, else one after the other in threads."""
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -34,10 +34,10 @@ MOST_NUMBERS = 2 ** 28
 
 
 class Batch:
-    """The starts of a batch, and the forces of each run: tau, or u of the actuators.
+    """The initial states of a batch, and the forces of each run: tau, or u of the actuators.
 
-    Constant for all, (n,), or for each run, (*lead, n); over the time grid for all, (steps, n) or (steps + 1, n), or
-    for each run, (*lead, steps, n); or anything that is no array, for all.
+    Forces are constant for all, (n,), or for each run, (*lead, n); over the time grid for all, (steps, n) or
+    (steps + 1, n), or for each run, (*lead, steps, n); or anything that is no array, for all.
     """
 
     def __init__(self, robot, lead, q, v, tau, u, grid):
@@ -71,7 +71,7 @@ class Batch:
                          f"({rows[0]}, {size}) or {(*lead, rows[0], size)}; got {values.shape}")
 
     def state(self, number):
-        """Copies of a start."""
+        """Copies of an initial state."""
         return self.q[number].copy(), self.v[number].copy()
 
     def forces(self, number):
@@ -90,12 +90,12 @@ def run_many(batch, prepared, run, method, start, record, labels, events, progre
     ----------
     batch : Batch
     prepared : function of (q, v, tau, u)
-        Model, settings, workspace, contacts and inputs of a run.
+        Returns model, settings, workspace, contacts and inputs of a run.
     run : function of (q, v, tau, u, progress)
-        Makes a run by itself.
+        Makes one run.
     method : Method
     start, record, labels, events, progress
-        As `liedyn.simulate` has them.
+        As for `liedyn.simulate`.
     """
     runs, count = Trajectories(batch.robot, batch.lead), len(batch.q)
     bar = Progress(progress, 0, count, unit="runs")
@@ -117,7 +117,7 @@ def run_many(batch, prepared, run, method, start, record, labels, events, progre
 
 
 def _one_by_one(batch, runs, numbers, run):
-    """Make these runs, each by itself, in threads unless functions in Python are called; yields each time."""
+    """Makes these runs one by one, in threads unless Python functions are called; yields after each run."""
     stop = threading.Event()
 
     def make(number):
@@ -143,11 +143,11 @@ def _one_by_one(batch, runs, numbers, run):
                 raise
 
 
-# ---- side by side
+# ---- in lanes
 
 
 def _fit_lanes(batch, method, model, o, contacts, events):
-    """Can the runs be made side by side: plain joints and cut joints, a method with fixed steps, nothing on the way?"""
+    """True if the runs can be made in lanes: plain joints and cut joints, a method with fixed steps, no events."""
     robot = batch.robot
     plain = robot.coordinate_names == robot.velocity_names and robot.elements is None and not robot.functions
     simple = not events and not len(contacts.index) and o.energy == FREE_ENERGY and not o.all_power
@@ -159,7 +159,7 @@ def _fit_lanes(batch, method, model, o, contacts, events):
 
 
 def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
-    """Make runs in lanes; the numbers of those that are left to be made by themselves."""
+    """Makes runs in lanes; returns the numbers of those that have to be made one by one."""
     robot, grid, count = batch.robot, batch.grid, len(batch.q)
     everyone = list(range(count))
     model, o, x, contacts, inputs = prepared(*batch.state(0), *batch.forces(0))
@@ -172,7 +172,7 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
     for number in everyone:
         try:
             prepare_start(robot, model, o, x, q[number], v[number], start)
-        except LiedynError:  # is raised again when the run is made by itself
+        except LiedynError:  # raised again when the run is made by itself
             alone.append(number)
     together = sorted(set(everyone) - set(alone))
     if len(together) < FEWEST:
@@ -191,9 +191,9 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
         for budget in Slices(FEWEST_STEPS).until(lambda: (found.at > grid.steps).all()):
             advance_runs.at_once(0, count, count > WIDTH, model, q, v, tau, method.tableau, plan,
                                  (x.row_sizes, o.largest, x.damping), budget, found)
-    finally:  # interrupted, the rows that all of them have
+    finally:  # if interrupted, the rows that all runs have
         whole = int(np.searchsorted(recorded, found.at.min()))
-        for run in np.flatnonzero(found.done <= grid.steps):  # in its lane another one went on
+        for run in np.flatnonzero(found.done <= grid.steps):  # another run took over its lane
             for each in found[:6]:
                 each[run, np.searchsorted(recorded, found.done[run]):] = np.nan
         runs._keep_together(times[:whole], Runs(*(each[:, :whole] for each in found[:6]), *found[6:]),
@@ -205,7 +205,6 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
 
 
 def _gain_energy(robot, q, v):
-    """Runs whose energy changes so much that `liedyn.motion.simulation.energy_check` may have something to say of
-    them."""
+    """Runs whose energy changes so much that `liedyn.motion.simulation.energy_check` may have to warn."""
     first, last = (energies_at(robot, q[:, k].copy(), v[:, k].copy()) for k in (0, -1))
     return ~(np.abs(last.sum(axis=0) - first.sum(axis=0)) <= NOTICEABLE * np.maximum(first[0], last[0]))

@@ -1,23 +1,23 @@
-"""Steps in canonical momenta: q and p are integrated, velocities follow from them at every stage.
+"""Steps in canonical momenta: q and p are integrated, velocities are computed from them at every stage.
 
 Independent velocities w with v = K w + v_p, G K = 0, G v_p = b, have the momenta p = K^T M v, and
 
     qdot = v        v = K (K^T M K)^-1 (p - K^T M v_p) + v_p
     pdot = K^T (tau + Q) + Kdot^T M v
 
-(Spencer 2004, 2.4 and 5.1), Q the forces of `liedyn.mechanics.tree.momenta`: neither accelerations nor multipliers. No
-choice of K has to be made. Any pi with K^T pi = p stands for the momenta of all possible independent velocities at
-once. With it
+(Spencer 2004, 2.4 and 5.1), Q the forces of `liedyn.mechanics.tree.momenta`: neither accelerations nor multipliers are
+needed. K need not be chosen: any pi with K^T pi = p represents the momenta of all possible independent velocities at
+once. With pi
 
     [M  G^T] [v ]   [pi]
     [G   0 ] [mu] = [b ]        pi_dot = tau + Q + Gdot^T mu
 
-as GK = 0 makes Kdot^T (pi - M v) = Kdot^T G^T mu = -K^T Gdot^T mu: the system that gives accelerations gives
-velocities, and of redundant rows any mu does. What is added to pi out of the range of G^T is felt by nobody. (pi and mu
-are the impetus and striction of Dichmann and Maddocks 1996.) A step begins with pi = M v, mu = 0.
+as GK = 0 makes Kdot^T (pi - M v) = Kdot^T G^T mu = -K^T Gdot^T mu: the linear system that gives accelerations also
+gives velocities, and for redundant rows any solution mu will do. Adding an element of the range of G^T to pi changes
+nothing. (pi and mu are the impetus and striction of Dichmann and Maddocks 1996.) A step begins with pi = M v, mu = 0.
 
-Momenta of ball and free joints are integrated in axes of the parent, those of a free joint about the place where it
-was when the step began: there they are constant where nothing acts, and Runge-Kutta methods keep linear invariants to
+Momenta of ball and free joints are integrated in axes of the parent, those of a free joint about its position at the
+beginning of the step: there they are constant if no force acts, and Runge-Kutta methods preserve linear invariants to
 rounding. With B that transformation and V_J the twist of the joint, the rate of B pi is B (pi_dot + ad*(V_J) pi).
 """
 from numba import types
@@ -53,7 +53,7 @@ START, PI, MOMENTA, ACCELERATION, SLOPES = range(5)
 
 @inline
 def place(model, i, q_start, q):
-    """How ball or free joint i has turned, and how far it is from where it was at q_start, in axes of the parent."""
+    """Rotation of ball or free joint i, and displacement of its origin since q_start, in axes of the parent."""
     R, k = quaternion_rotation(*get_quaternion(SCALAR, model, i, q)), first_q(model, i) + 4
     if kind(model, i) == FREE:
         return R, sub(get3(SCALAR, q, k), get3(SCALAR, q_start, k))
@@ -70,7 +70,7 @@ def put_in_parent(model, i, q_start, q, F, out):
 
 @kernel_in_place
 def momenta_in_parents(model, q_start, q, pi, out):
-    """out = B pi."""
+    """out = B pi: momenta of ball and free joints in axes of the parent."""
     for i in range(link_count(model)):
         if dof_count(model, i) == 1:
             out[first_dof(model, i)] = pi[first_dof(model, i)]
@@ -80,7 +80,7 @@ def momenta_in_parents(model, q_start, q, pi, out):
 
 @kernel_in_place
 def momenta_in_links(model, q_start, q, carried, pi):
-    """pi = B^-1 carried."""
+    """pi = B^-1 carried, the inverse of `momenta_in_parents`."""
     for i in range(link_count(model)):
         if dof_count(model, i) == 1:
             pi[first_dof(model, i)] = carried[first_dof(model, i)]
@@ -92,7 +92,7 @@ def momenta_in_links(model, q_start, q, carried, pi):
 
 @kernel_in_place
 def rates_in_parents(model, q_start, q, v, pi, rate):
-    """The rate of B pi in place of that of pi."""
+    """Replaces the rate of pi by the rate of B pi."""
     for i in range(link_count(model)):
         if dof_count(model, i) > 1:
             turning = minus_ad_dual(joint_twist(SCALAR, model, i, v), joint_twist(SCALAR, model, i, pi))
@@ -122,7 +122,7 @@ def put_velocities(model, o, x, q, pi, v):
 
 @inline
 def put_rate(model, o, x, t, row, q, v, momenta, rate):
-    """tau + Q, M v in `momenta`; False if an input is no force to compute with."""
+    """rate = tau + Q, and momenta = M v; False if an input is not finite."""
     usable = input_forces(o, x, t, row, q, v)
     momentum_terms_kernel(SCALAR, model, q, v, x.f_ext, x.local, momenta, rate)
     add_multiple(1.0, x.tau, rate)
@@ -146,10 +146,10 @@ def add_turning_rows(model, x, q, v, rate):
 
 @inline
 def momentum_stage(model, o, x, t, row, q_start, i):
-    """Velocities, the rate of B pi and power at x.q_stage, x.momenta[PI], as number i of a step; returns a status."""
+    """Velocities, rate of B pi and power of stage i at x.q_stage, x.momenta[PI]; returns a status."""
     q, v, pi, a = x.q_stage, x.v_stage, x.momenta[PI], x.momenta[ACCELERATION]
     status = put_velocities(model, o, x, q, pi, v)
-    if status == OK and o.all_power:  # what moves the constraints does work by forces, which need the accelerations
+    if status == OK and o.all_power:  # moving constraints do work by their forces, which need the accelerations
         status = accelerations(model, o, x, t, row, q, v, a, x.none)
     if status != OK:
         return status
@@ -163,7 +163,7 @@ def momentum_stage(model, o, x, t, row, q_start, i):
 
 @inline
 def first_stage(model, o, x, t, row, q, v, a):
-    """The same at the beginning of a step, where v and a are known and mu is zero."""
+    """The rates of the first stage of a step, where v and a are known and mu is zero."""
     pi, rate = x.momenta[PI], x.a_stage[0]
     refresh(model, t)
     if not put_rate(model, o, x, t, row, q, v, pi, rate):
@@ -178,9 +178,9 @@ def first_stage(model, o, x, t, row, q, v, a):
 
 @inline
 def close_stage(model, o, x, q, u, last):
-    """Positions that the constraints allow: of every stage in minimal coordinates, by projection at the end of a step.
+    """Moves positions to the constraints: at every stage in minimal coordinates, by projection at the end of a step.
 
-    Velocities follow from the momenta there, so that projection changes no momentum. Returns a status.
+    Velocities follow from the momenta there, so that projection does not change the momenta. Returns a status.
     """
     if o.stabilisation == MINIMAL:
         status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
@@ -193,7 +193,8 @@ def close_stage(model, o, x, q, u, last):
 
 @inline
 def put_increments(o, x, h, i, u, carried):
-    """u, zero at first, and `carried` by the rates of all stages, as row i of the tableau weighs them; returns c_i."""
+    """Adds the rates of all stages, weighted by row i of the tableau, to u (zero at first) and `carried`; returns c_i.
+    """
     u[:] = 0.0
     part = 0.0
     for j in range(o.tableau.shape[1]):
@@ -207,7 +208,7 @@ def put_increments(o, x, h, i, u, carried):
 
 @inline
 def move_stage(model, o, x, t, h, q, i, last):
-    """x.q_stage and x.momenta[PI] of number i of a step, at the time that is returned with a status."""
+    """x.q_stage and x.momenta[PI] of stage i of a step; returns the stage's time and a status."""
     u, carried = x.step[:x.zero.size], x.momenta[MOMENTA]
     copy_to(x.momenta[START], carried)
     part = put_increments(o, x, h, i, u, carried)
@@ -221,7 +222,7 @@ def move_stage(model, o, x, t, h, q, i, last):
 
 @inline
 def stage_in_momenta(model, o, x, t, h, row, q, i):
-    """Rates of number i of a step from q at time t; returns a status."""
+    """Rates of stage i of a step from q at time t; returns a status."""
     time, status = move_stage(model, o, x, t, h, q, i, False)
     if status == OK:
         status = momentum_stage(model, o, x, time, row, q, i)
@@ -231,7 +232,7 @@ def stage_in_momenta(model, o, x, t, h, row, q, i):
 
 @inline
 def end_in_momenta(model, o, x, t, h, q, q_new, v_new):
-    """The state at the end of a step from q, whose rates are known; returns a status."""
+    """The state at the end of a step from q, from the rates of its stages; returns a status."""
     _, status = move_stage(model, o, x, t, h, q, o.tableau.shape[1], True)
     if status == OK:
         status = put_velocities(model, o, x, x.q_stage, x.momenta[PI], x.v_stage)
@@ -244,7 +245,7 @@ def end_in_momenta(model, o, x, t, h, q, q_new, v_new):
 def step_in_momenta(model, o, x, t, h, row, q, v, a, q_new, v_new):
     """A step of length h from (q, v) at time t with inputs `row`, by the explicit method o.tableau; returns a status.
 
-    Powers of the stages are left in x.power.
+    The powers of the stages are written to x.power.
     """
     x.q_rate[:] = 0.0
     x.a_stage[:] = 0.0

@@ -1,4 +1,4 @@
-"""One step of a mechanism from wherever it is."""
+"""One step of a mechanism from any state."""
 from types import SimpleNamespace
 
 from liedyn.machine.arguments import number, positive, require_robot
@@ -17,33 +17,33 @@ from liedyn.motion.simulation.workspace import OK
 
 def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None,
          t=None, u=None):
-    """One step of a mechanism, as `simulate` makes them.
+    """One step of a mechanism, the same as a step of `simulate`.
 
-    For loops of your own with one robot: what a step needs is prepared at the first call and kept with the robot.
-    `Stepper` is faster still, `liedyn.kernels.step` is for compiled loops.
+    For users' own loops with one robot: what a step needs is prepared at the first call and stored with the robot.
+    `Stepper` is faster still; `liedyn.kernels.step` is for compiled loops.
 
     Parameters
     ----------
     robot : Robot
-        Constraints are in force as it has them switched. One-sided ones open and close with ``method="moreau"`` only.
+        With its constraints as they are switched. One-sided ones open and close with ``method="moreau"`` only.
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)].
     v : array_like, shape (nv,)
         Velocity [rad/s, m/s], body-fixed for spherical and free joints.
     tau : array_like, shape (nv,), optional
-        Generalised forces [N m, N], held over the step; or give `u`.
+        Generalised forces [N m, N], constant during the step; or give `u`.
     dt : float
-        Its length [s].
+        Length of the step [s].
     method : str or GeneralizedAlpha
-        One of the methods with fixed steps, as for `simulate`; the generalised-alpha method begins anew with each call.
+        One of the methods with fixed steps, as for `simulate`; the generalised-alpha method starts anew with each call.
     formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
         How accelerations are computed, or what is integrated, as in `simulate`.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
-        What is done about the constraints at the end of the step.
+        How violations of the constraints are treated at the end of the step.
     f_ext : dict or array_like, optional
         Wrenches on bodies, each in its body's own frame, as for `rnea`.
     t : float, optional
-        When it begins [s], for moving targets; by default the robot's time.
+        Time at the beginning of the step [s], for moving targets; by default the robot's time.
     u : array_like, shape (nu,), optional
         Instead of `tau`: forces of the robot's actuators.
 
@@ -56,19 +56,18 @@ def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, a velocity that violates the constraints, a
-        contact that is penetrated, one-sided constraints with a method that does not see them, or a method that
-        chooses its own steps.
+        A shape does not fit, an entry is not finite, a name is unknown, the velocity violates the constraints, a
+        contact is penetrated, the method does not support the robot's one-sided constraints, or chooses its own steps.
     ClosureError
         A loop is open at q.
     SingularConfigurationError
         A constraint has no direction at q.
     SimulationError
-        The step could not be made; its `state` is the one before, and it has no trajectory.
+        The step failed; `state` of the error is the state before it; there is no trajectory.
 
     Notes
     -----
-    There are no events in a step: `simulate` locates them, `Stepper.switch` is for those that come from outside.
+    Events are not detected within a step: `simulate` locates them, `Stepper.switch` is for external ones.
 
     Examples
     --------
@@ -81,13 +80,13 @@ def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", 
     require_robot(robot)
     try:
         pool = robot.memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
-    except TypeError:  # what cannot be looked up is no method or no stabilisation
+    except TypeError:  # an unhashable object is no method and no stabilisation
         pool = _Pool()
     if u is not None or tau is None:
         tau = held_forces(robot, tau, u)
     q, v, tau = state_and_forces("step", robot, q, v, tau)
     dt, t = positive("dt", dt), robot.t if t is None else number("t", t)
-    # taken out of the pool, so that other threads, and users' functions that step the same robot, take others
+    # removed from the pool, so that other threads, and users' functions that step the same robot, use others
     try:
         p = pool.pop()
     except IndexError:
@@ -112,14 +111,14 @@ def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", 
 
 
 class _Pool(list):
-    """What is prepared for a robot, and not copied with it."""
+    """Prepared steps of a robot, which are not copied with it."""
 
     def __reduce__(self):
         return _Pool, ()
 
 
 def check_start(p, q, v, t, start):
-    """Raise what is wrong with a state in row 0, or move it to the constraints."""
+    """Raises the error of a bad state in row 0, or moves it to the constraints."""
     if len(p.contacts.index):
         at = SimpleNamespace(packed=p.s.model, contacts=p.contacts, failure=InputError)
         require_outside(at, t, q, v, DEEPEST)
@@ -130,7 +129,7 @@ def check_start(p, q, v, t, start):
 
 
 def fail(p, what, t, status):
-    """Raise why a step from row 0 could not be made."""
+    """Raises the error that says why a step from row 0 failed."""
     raise_errors(p.functions)
     text = reason(status, p.robot, p.s.settings, p.s.work, p.inputs, p.stepping)
     raise SimulationError(f"{what} of {p.robot.name!r} stopped at t = {t:.9g} s: {text}",

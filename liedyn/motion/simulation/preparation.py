@@ -1,4 +1,4 @@
-"""What is checked before a run: the state, the options, the constraints that are named."""
+"""Checks before a run: of the state, the options and the names of constraints."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,17 +32,17 @@ MOST_ROWS = 4
 
 @dataclass(frozen=True)
 class Baumgarte:
-    """Baumgarte's feedback ``g'' + 2 alpha g' + beta^2 g = 0`` as `simulate`'s `stabilisation`.
+    """Baumgarte's feedback ``g'' + 2 alpha g' + beta^2 g = 0`` as the `stabilisation` of `simulate`.
 
     Parameters
     ----------
     alpha, beta : float
-        Its constants [1/s].
+        Constants of the feedback [1/s].
 
     Raises
     ------
     InputError
-        One of them is no finite number.
+        One of them is not a finite number.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def one_state(owner, robot, q0, v0):
 
 
 def options(method, formulation, stabilisation):
-    """The method, the name of the stabilisation, and the constants of Baumgarte's, of names that are known."""
+    """The method, the name of the stabilisation, and Baumgarte's constants, from the user's options."""
     if not isinstance(method, Method):
         method = METHODS[one_of("method", method, METHODS)]
     pull = Baumgarte(0.0, 0.0)
@@ -88,7 +88,7 @@ def options(method, formulation, stabilisation):
 
 def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, pushed, energy,
                 tolerance=1e-8, rank_tolerance=1e-8, largest_speed=1e9):
-    """Settings of what has been checked; `pushed`: are there external wrenches?"""
+    """Settings from checked options; `pushed`: there are external wrenches."""
     rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
     if rubs and formulation == "momenta":
         raise InputError(f"friction needs the normal forces, which formulation 'momenta' does not compute: constraint "
@@ -104,7 +104,7 @@ def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts
 
 
 def private_model(robot, t):
-    """The packed model as the run's own, at a time."""
+    """The run's own copy of the packed model, at time t."""
     model = robot.packed._replace(ints=robot.ints.copy(), floats=robot.floats.copy())
     refresh(model, t)
     raise_errors(robot.functions)
@@ -112,7 +112,7 @@ def private_model(robot, t):
 
 
 def require_sense(method, stabilisation, energy):
-    """Options that do not go together."""
+    """Raises InputError for options that contradict each other."""
     if energy and stabilisation != "projection":
         raise InputError(f"energy=True is part of the projection, not of stabilisation={stabilisation!r}")
     if stabilisation == "baumgarte" and method.keeps_constraints:
@@ -120,7 +120,7 @@ def require_sense(method, stabilisation, energy):
 
 
 def known_events(robot, events):
-    """Events as a tuple; their constraints exist."""
+    """Events as a tuple, after a check that their constraints exist."""
     if not isinstance(events, Event | tuple | list):
         raise InputError(f"events must be an Event or several, got {shown(events)}")
     events = (events,) if isinstance(events, Event) else tuple(events)
@@ -133,10 +133,10 @@ def known_events(robot, events):
 
 
 def one_sided(robot, model, unilateral, events):
-    """All one-sided constraints of a run: those of the robot, and those that `unilateral` makes so, in `ints`.
+    """All one-sided constraints of a run: those of the robot, and those in `unilateral`, which are changed in `ints`.
 
-    Where only an event says how such a one bounces, that is its restitution. Loops and other constraints whose first
-    row is no gap let go like the others, but are not caught again (`have_gaps`).
+    If only an event gives the restitution of such a constraint, that is used. Loops and other constraints whose first
+    row is no gap can open, but do not close again by themselves (`have_gaps`).
     """
     signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(names("unilateral", unilateral), 1)
     every, (records, numbers) = robot.model.loops + robot.model.constraints, constraints_of(model)
@@ -151,23 +151,23 @@ def one_sided(robot, model, unilateral, events):
             raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has {records[k, LOOP_NROWS]} rows; one "
                              f"that can let go has one that pushes and up to {MOST_ROWS - 1} across it")
         if records[k, LOOP_SIDE]:
-            continue  # declared so, with a side of its own
+            continue  # declared as one-sided in the model, with its own side
         records[k, LOOP_SIDE] = sign
         if records[k, LOOP_ACTIVE] == OFF and have_gaps(robot)[k]:
             records[k, LOOP_ACTIVE] = OPEN
-        numbers[k, LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
+        numbers[k, LOOP_FRICTION] = np.inf  # the other rows hold without limit while it is closed
         numbers[k, LOOP_RESTITUTION] = max((event.restitution for event in events if name in event.on), default=0.0)
     return contacts_of(robot, model)
 
 
 def have_gaps(robot):
-    """Of every constraint: is the residual of its first row a gap, which says when it closes?"""
+    """For every constraint: True if the residual of its first row is a gap, whose zero means contact."""
     return np.array([each.kind == "custom" or each.kind in CONSTRAINT_KINDS and CONSTRAINT_KINDS[each.kind].one_sided
                      for each in robot.model.loops + robot.model.constraints], dtype=bool)
 
 
 def require_contacts_can_be_kept(contacts, method, stabilisation):
-    """What goes with one-sided constraints."""
+    """Raises InputError if the method or the stabilisation does not support one-sided constraints."""
     if not len(contacts.index):
         return
     if stabilisation not in ("projection", "minimal"):
@@ -180,12 +180,12 @@ def require_contacts_can_be_kept(contacts, method, stabilisation):
 
 
 def prepare_decay(robot, sigma, t, q, v, start):
-    """Check that the start lets its violations decay, A v = b - sigma C, or let v do so (Yun and Sarkar 1998, eq. 36).
+    """Requires a start with decaying violations, A v = b - sigma C, or adapts v (Yun and Sarkar 1998, eq. 36).
 
     Raises
     ------
     InputError
-        The velocity does not.
+        The velocity does not fulfil that equation.
     """
     if start == "as given" or not len(robot.row_names):
         return
@@ -198,7 +198,7 @@ def prepare_decay(robot, sigma, t, q, v, start):
 
 
 def prepare_start(robot, model, o, x, q, v, start):
-    """Check the start, or move it to the manifold in place.
+    """Checks the initial state, or moves it to the manifold in place.
 
     Raises
     ------

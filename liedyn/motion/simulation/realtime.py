@@ -1,4 +1,4 @@
-"""A loop against the wall clock."""
+"""A loop that is synchronised with the wall clock."""
 import threading
 import time
 
@@ -7,12 +7,12 @@ from liedyn.machine.errors import InputError, shown
 
 
 class RealTimeLoop:
-    """Calls a function once every `dt` of the wall clock, and counts the calls that came to their end too late.
+    """Calls a function once every `dt` of the wall clock, and counts the calls that end too late.
 
-    A call that is late is made up for by those behind it, which follow at once, as long as the loop is no more than
-    `patience` behind; beyond that it gives up what it has lost, and `factor` falls below one. For `Stepper` at 1 kHz
-    let each call make several steps (`Stepper.advance`), as many as are drawn together: while it computes, other
-    threads run, and what the operating system takes away is spread over them.
+    After a late call the next ones follow at once, until the loop has caught up; if it is more than `patience` behind,
+    the lost time is given up, and `factor` falls below one. For `Stepper` at 1 kHz let each call make several steps
+    (`Stepper.advance`), as many as are drawn together: while it computes, other threads run, and the operating system's
+    interruptions are averaged over them.
 
     Parameters
     ----------
@@ -21,24 +21,24 @@ class RealTimeLoop:
     dt : float
         Time between calls [s].
     patience : float
-        How far the loop may be behind [s].
+        Largest delay of the loop that is made up for [s].
 
     Attributes
     ----------
     calls, late : int
-        How many there were, and how many ended after the next one was due.
+        Number of calls, and number of calls that ended after the next one was due.
     worst : float
         The longest delay [s].
     factor : float
-        Time of the calls by time of the wall clock: 1 if the loop keeps up.
+        Time of the calls divided by time of the wall clock: 1 if the loop keeps up.
     running : bool
     error : Exception or None
-        What has ended the loop in its thread; `stop` raises it.
+        The error that ended the loop in its thread; `stop` raises it.
 
     Raises
     ------
     InputError
-        It is no function, or a time is not positive.
+        The function cannot be called, or a time is not positive.
 
     Examples
     --------
@@ -68,17 +68,17 @@ class RealTimeLoop:
         raise InputError("a loop in real time belongs to its process, and cannot be copied: make another one")
 
     def run(self, duration):
-        """Run in this thread.
+        """Run in the calling thread.
 
         Parameters
         ----------
         duration : float
-            How long [s].
+            Duration [s].
 
         Raises
         ------
         InputError
-            It is no positive number, or the loop runs in a thread of its own.
+            The duration is no positive number, or the loop already runs in a thread of its own.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class RealTimeLoop:
         Raises
         ------
         InputError
-            It runs already.
+            The loop already runs.
 
         Examples
         --------
@@ -115,7 +115,7 @@ class RealTimeLoop:
         self._thread.start()
 
     def stop(self):
-        """End the thread, and raise what has ended it before, if anything.
+        """End the thread, and raise the error that ended its loop, if any.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Keeps the states of a run as they come, and makes the trajectory of what there is at any moment."""
+"""Stores the states of a run, and makes a trajectory of them at any time."""
 import numpy as np
 
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
@@ -11,7 +11,7 @@ from liedyn.motion.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
 
 
 def energies_at(robot, q, v):
-    """Kinetic and potential energy at each row, whatever numbers it has."""
+    """Kinetic and potential energy at each row."""
     energies, verdict = np.empty((2, len(q), 1)), np.ones(1, np.int64)
     if len(q):
         kinetic_energy_states(robot.packed, q, v, energies[0], verdict)
@@ -22,21 +22,21 @@ def energies_at(robot, q, v):
 
 
 class Recorder:
-    """Blocks of rows, every `every`-th step of them, and the events; `labels` say how they were computed."""
+    """Stores every `every`-th row, and the events; `labels` name the method, formulation and stabilisation."""
 
     def __init__(self, every, labels):
         self.every, self.labels, self.steps = every, labels, 0
         self.blocks, self.events = [], []
 
     def add(self, rows, first, last, status):
-        """Rows first to last, ends included, each one more step; `status` of the constraints in all or each."""
+        """Rows first to last, both included, one per step; `status` of the constraints, for all rows or for each."""
         keep = np.arange(first, last + 1)
         chosen = (self.steps + keep - first) % self.every == 0
         self.steps += last + 1 - first
         self._put(rows, keep[chosen], status[chosen] if status.ndim == 2 else status)
 
     def add_always(self, rows, k, status):
-        """Row k, whatever its number: the sides of an event, the end."""
+        """Stores row k whatever its number: the two rows of an event, and the last one."""
         self._put(rows, np.array([k]), status)
 
     def _put(self, rows, keep, status):
@@ -49,7 +49,7 @@ class Recorder:
         return self.blocks[-1][0][-1] if self.blocks else None
 
     def trajectory(self, robot):
-        """All that is there so far."""
+        """The trajectory of all rows stored so far."""
         if self.blocks:
             t, q, v, a, tau, lam, scalars, active = (np.concatenate(column) for column in zip(*self.blocks))
         else:

@@ -1,7 +1,7 @@
-"""A run: steps in chunks of compiled rows, events between them, and what is kept when something goes wrong.
+"""A run: blocks of compiled steps, events between them, and the trajectory so far if an error occurs.
 
-The compiled loops know nothing of events. They fill a chunk of rows; guards are evaluated on the rows afterwards, the
-first crossing is located by repeating its step with a part of its length, and what came later is thrown away.
+The compiled loops know nothing of events. They fill a block of rows; guards are then evaluated on these rows, the first
+crossing is located by repeating its step with a fraction of its length, and the rows after it are discarded.
 """
 import numpy as np
 
@@ -40,7 +40,7 @@ HALVINGS = 30
 
 
 class Run(Surfaces):
-    """One simulation. The integrator fills rows; everything else is kept together here.
+    """One simulation. The integrator fills rows; all other data of the run are kept here.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ class Run(Surfaces):
     start : tuple
         q0, v0.
     integrators : tuple
-        What makes the steps, and what goes on where impacts accumulate, until they have settled, or None. Each has
-        ``step``, its usual step; ``restart(run)`` after row 0 has changed; ``advance(run, count, known)`` fills rows
-        from row 0 on and returns (status, last complete row); ``within(run, k, t)`` puts the state at a time between
-        rows k and k + 1 into ``run.single``.
+        The object that makes the steps, and the one that continues where impacts accumulate, until contacts have
+        settled, or None. Each has ``step``, its usual step; ``restart(run)``, called after row 0 has changed;
+        ``advance(run, count, known)``, which fills rows from row 0 on and returns (status, last complete row);
+        ``within(run, k, t)``, which writes the state at a time between rows k and k + 1 to ``run.single``.
     events : sequence of Event
     contacts : Contacts
         The one-sided constraints.
@@ -79,7 +79,8 @@ class Run(Surfaces):
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
         self.held, self.times, self.impacts = {}, [], {}
         self.have_gaps = have_gaps(robot)[contacts.index]
-        self.flies = np.ones(len(contacts.index), dtype=bool)  # apart from its surface, or on its way from it
+        # true for contacts apart from their surface, or leaving it
+        self.flies = np.ones(len(contacts.index), dtype=bool)
         self.grip_limit, self.turned = np.full(len(contacts.index), PULL), np.full(len(contacts.index), -np.inf)
         self.equations, self.redundant = equations(model, contacts), False
         self.direction = np.zeros((len(contacts.index), 3))
@@ -90,7 +91,7 @@ class Run(Surfaces):
         """T + V [J]."""
         return energy_of(self.packed, self.x, q, v)
 
-    # ---- the whole
+    # ---- the whole run
 
     def go(self):
         """Run to the end.
@@ -107,11 +108,11 @@ class Run(Surfaces):
                 self.progress.show(self.rows.t[0])
         except SimulationError:
             raise
-        except LiedynError as error:  # from a user's function or from below: what has been computed must not be lost
+        except LiedynError as error:  # the trajectory so far is kept with the error
             raise self.failure(str(error)) from error.__cause__ or error
         except Exception as error:
             raise self.failure(f"{type(error).__name__}: {error}") from error
-        except BaseException as stop:  # the user's, or the program's end
+        except BaseException as stop:  # an interrupt of the user, or the end of the program
             stop.trajectory = self.trajectory()
             raise
         finally:
@@ -123,26 +124,27 @@ class Run(Surfaces):
         return trajectory
 
     def trajectory(self):
-        """Everything so far, the present state included."""
+        """The trajectory so far, including the present state."""
         if self.recorder.last_time() != self.rows.t[0] and np.isfinite(self.rows.a[0]).all():
             self.recorder.add_always(self.rows, 0, statuses(self.packed))
         return self.recorder.trajectory(self.robot)
 
     def failure(self, text, kind=SimulationError, **more):
-        """The error that says what went wrong at the present state."""
+        """The error for a failure at the present state, with the trajectory so far."""
         t, q, v = float(self.rows.t[0]), self.rows.q[0].copy(), self.rows.v[0].copy()
         text = f"simulation of {self.robot.name!r} stopped at t = {t:.9g} s: {text}"
         return kind(text, self.trajectory(), (t, q, v), **more)
 
     def raise_status(self, status):
-        """A status other than OK as a typed error."""
+        """Raises the error that belongs to a status other than OK."""
         raise_errors(self.functions)
         raise self.failure(reason(status, self.robot, self.o, self.x, self.inputs, self.integrator.stepping))
 
     # ---- parts
 
     def _begin(self):
-        """The first row; contacts that touch at the start, and guards that are zero there and move on."""
+        """Completes the first row; treats contacts that touch at the start, and guards that are zero there and move
+        on."""
         if self.inputs.sampling is not None:
             self.inputs.sampling.act(self.rows.t[0], self.rows.q[0], self.rows.v[0], self.x.table[0])
         if len(self.contacts.index) and not self.integrator.stepping:
@@ -168,9 +170,9 @@ class Run(Surfaces):
             self._instant(at_once, ())
 
     def restart(self):
-        """Complete row 0 after it has been set: targets, minimal coordinates, accelerations."""
+        """Completes row 0 after its state has been set: targets, minimal coordinates, accelerations."""
         refresh(self.packed, self.rows.t[0])
-        self.x.pivots[:] = 1.0, 0.0  # minimal coordinates are to be chosen anew
+        self.x.pivots[:] = 1.0, 0.0  # choose the minimal coordinates anew
         self.put_directions()
         self.integrator.restart(self)
         if self.integrator.stepping and np.isfinite(self.rows.a[0]).all():  # forces are those of the last step
@@ -187,7 +189,7 @@ class Run(Surfaces):
         self.known = True
 
     def _chunk(self):
-        """Steps until the chunk is full, something happens, or the end."""
+        """Steps until the block of rows is full, an event happens, or the run ends."""
         if self.integrator is self.settler and self.known and self._settled():
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
@@ -203,12 +205,13 @@ class Run(Surfaces):
                 try:
                     self._sample(done)
                 except LiedynError:
-                    self._keep_on_surfaces(done)  # what has been computed must not be lost
+                    self._keep_on_surfaces(done)  # keeps the rows computed so far
                     raise
             self._keep_on_surfaces(done)
             if status in TIGHT and self._rubbing():
                 if done == 0:
-                    self._instant((), ())  # friction holds what slid: the instant settles it or says why not
+                    # friction holds a contact that slid: treated as an event, which changes its mode or raises an error
+                    self._instant((), ())
                     status = self._advance(1)[0]
                     if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
                         self.raise_status(status)
@@ -224,7 +227,7 @@ class Run(Surfaces):
         self.within(crossing.step, crossing.t, here := make_rows(self.robot, 1), 0)
         together = self._together(crossing, here)
         self.keep(crossing.step)
-        if self.integrator.stepping:  # what closes or opens in the part of a step up to here
+        if self.integrator.stepping:  # contacts that close or open in the part of the step up to here
             copy_row(here, 0, self.rows, 1)
             steps_of_contacts(self, 1)
         copy_row(here, 0, self.rows, 0)
@@ -235,7 +238,7 @@ class Run(Surfaces):
                       [what for what in together if isinstance(what, tuple)])
 
     def _advance(self, count):
-        """Rows by the integrator: (status, last complete row), none from where a user's function has failed on."""
+        """Rows by the integrator: (status, last complete row); the latter is 0 if a user's function has failed."""
         forget_errors(self.functions)
         if self.inputs.sampling is not None:
             count = min(count, self.inputs.sampling.steps_left(self.rows.t[0]))
@@ -249,7 +252,7 @@ class Run(Surfaces):
         return status, done
 
     def _sample(self, k):
-        """Let a controller sample at row k, and the row have the accelerations under its new input."""
+        """Lets a controller sample at row k; the row then gets the accelerations for the new input."""
         sampling, rows = self.inputs.sampling, self.rows
         if sampling is None or not sampling.act(rows.t[k], rows.q[k].copy(), rows.v[k].copy(), self.x.table[0]):
             return
@@ -268,7 +271,7 @@ class Run(Surfaces):
         return first_crossing(self, self.table)
 
     def _search_as_far(self, status, done):
-        """(status, rows, crossing): the first crossing, in fewer rows where parts of a step cannot be reached."""
+        """(status, rows, crossing): the first crossing; fewer rows if the interior of a step cannot be evaluated."""
         reached = done
         while True:
             try:
@@ -282,7 +285,7 @@ class Run(Surfaces):
         return self._shorter_step()
 
     def _keep_on_surfaces(self, k):
-        """Keep the rows up to k, of which none may be too deep; directions of slip go on from there."""
+        """Records the rows up to k, after a check of their penetrations; directions of slip continue from there."""
         if len(self.contacts.index) and not self.integrator.stepping:
             table, kept = self.table, self.table.step <= k
             for p, c in np.argwhere((table.gap < -DEEPEST) & kept[:, None]):
@@ -294,9 +297,9 @@ class Run(Surfaces):
         self.keep(k)
 
     def _shorter_step(self):
-        """A part of a step where the whole one fails: slip that has almost ceased turns within it.
+        """A part of a step, if the whole one fails because slip that has almost ceased reverses within it.
 
-        Returns (status, rows, crossing) as for a chunk; (SINGULAR, 0, None) if no part of it can be made.
+        Returns (status, rows, crossing) as for a block; (SINGULAR, 0, None) if no part can be made.
         """
         for k in range(1, HALVINGS):
             t = float(self.rows.t[0]) + self.integrator.step * 0.5 ** k
@@ -309,7 +312,7 @@ class Run(Surfaces):
         return SINGULAR, 0, None
 
     def _together(self, crossing, here):
-        """The first event, and those whose guards have crossed by then too."""
+        """The first event, and all others whose guards have crossed by then."""
         together, k = [crossing.what], crossing.step
         for event in self.events:
             if event is crossing.what or not useful(self, event):
@@ -317,7 +320,8 @@ class Run(Surfaces):
             start, before = self.held.get(event) or (float(self.rows.t[k]), guard_value(event, self.rows, k))
             value = guard_value(event, here, 0)
             touches = (abs(value) <= DEEPEST and isinstance(crossing.what, tuple) and crossing.what[0] == "touch"
-                       and self.contacts.names[crossing.what[1]] in event.on)  # its guard is the gap that has closed
+                       # its guard is the gap that has just closed
+                       and self.contacts.names[crossing.what[1]] in event.on)
             if start < crossing.t and crosses(before, value, event.direction) or touches:
                 together.append(event)
         for c, status in enumerate(self.contact_statuses()):
@@ -327,14 +331,14 @@ class Run(Surfaces):
         return together
 
     def _instant(self, events, causes):
-        """One instant, and what is to be watched behind it."""
+        """Treats all changes at one time, and sets which contacts are watched after it."""
         self.count_event([event.name for event in events] or [f"{kind} {self.contacts.names[c]}" for kind, c in causes])
         if self.integrator is self.settler and self.settler is not None and not events:
             return
         try:
             happen(self, events, causes)
         except Contradiction as contradiction:
-            if events or not self._step_through():  # what events have changed must not be lost
+            if events or not self._step_through():  # keeps the changes that events have made
                 raise self.failure(str(contradiction)) from None
         self.ended = self.ended or any(event.terminal for event in events)
         for event in () if self.ended else events:
@@ -347,7 +351,7 @@ class Run(Surfaces):
                                        f"larger resting speed than {event.resting:g} would end it")
 
     def _a_little_later(self, event):
-        """Time and guard a thousandth of a step behind row 0."""
+        """Time and guard a thousandth of a step after row 0."""
         copy_row(self.rows, 0, self.single, 0)
         self.single.t[1] = min(self.single.t[0] + 1e-3 * self.integrator.step, self.end)
         loop = self.integrator.loop if self.integrator.stepping else advance
@@ -357,7 +361,7 @@ class Run(Surfaces):
         return (float(self.single.t[1]), guard_value(event, self.single, 1)) if status == OK else None
 
     def keep(self, k):
-        """Record the rows up to k, and go on from there."""
+        """Records the rows up to k, and continues from there."""
         if k == 0:
             return
         if self.integrator.stepping:
@@ -369,7 +373,7 @@ class Run(Surfaces):
         copy_row(self.rows, k, self.rows, 0)
 
     def count_event(self, names):
-        """Stop when too many events happen within one step."""
+        """Raises an error if too many events happen within one step."""
         t = self.rows.t[0]
         self.times = [before for before in self.times if before > t - self.integrator.step] + [t]
         if len(self.times) > CHATTER and t - self.times[-CHATTER] < SHORTEST:
@@ -381,7 +385,7 @@ class Run(Surfaces):
     # ---- states between rows
 
     def at(self, k, t):
-        """The state at a time between rows k and k + 1, in row 0 of what is returned."""
+        """The state at a time between rows k and k + 1, in row 0 of the result."""
         if len(self.contacts.index):
             set_directions(self.x, self.contacts.index, self.row_directions[k])
         status = self.integrator.within(self, k, t)
@@ -392,5 +396,5 @@ class Run(Surfaces):
         return self.single
 
     def within(self, k, t, rows, p):
-        """The same, into row p of some rows."""
+        """The state at a time between rows k and k + 1, in row p of `rows`."""
         copy_row(self.at(k, t), 0, rows, p)

@@ -1,4 +1,4 @@
-"""Trajectories as curves, with matplotlib (``pip install 'liedyn[plot]'``)."""
+"""Plots of trajectories over time, with matplotlib (``pip install 'liedyn[plot]'``)."""
 from liedyn.machine.arguments import names as names_of
 from liedyn.machine.figures import COLOURS, figure
 from liedyn.machine.texts import drawn
@@ -16,7 +16,7 @@ def plot(trajectory, names, ax):
     if own:
         ax = figure((8, 4.5)).add_subplot()
     for k, (name, column) in enumerate(columns.items()):
-        # beyond so many colours lines are told apart by their dashes
+        # more lines than colours differ by their dashes
         ax.plot(trajectory.t, column, color=COLOURS[k % len(COLOURS)], ls=STYLES[k // len(COLOURS) % len(STYLES)],
                 lw=1.8, label=drawn(name))
     for k, event in enumerate(trajectory.events):
@@ -24,7 +24,7 @@ def plot(trajectory, names, ax):
     ax.set(xlabel="t [s]", title=drawn(trajectory.robot))
     ax.grid(alpha=0.3)
     if columns:
-        # in axes of somebody else there may be others beside them
+        # axes given by the user may contain other lines
         place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if own else {"loc": "best"}
         ax.legend(frameon=False, **place)
     return ax

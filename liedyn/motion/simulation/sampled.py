@@ -1,4 +1,4 @@
-"""Controllers that sample: the input is computed every so often, held until the next sample, late, and bounded."""
+"""Sampled controllers: the input is computed periodically, held between samples, delayed, and bounded."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,11 @@ from liedyn.model.travel import Travelling
 
 @dataclass(frozen=True)
 class Sampled(Travelling):
-    """A controller as a computer runs it, for `tau` or `u` of `simulate`.
+    """A controller with sampling, delay, hold and saturation, for `tau` or `u` of `simulate`.
 
-    At ``t0 + k period`` it is asked once, with the state at that instant; what it says holds from `delay` later on
-    until the next value arrives. Unlike a function of time and state, it may remember: no step is repeated behind it.
+    It is called once at each time ``t0 + k period``, with the state at that time; its value is applied from `delay`
+    later on until the next value arrives. Unlike a function of time and state it may have a memory, as no step before a
+    sample is repeated.
 
     Parameters
     ----------
@@ -22,16 +23,16 @@ class Sampled(Travelling):
     period : float
         Time between samples [s]: a multiple of `dt`.
     delay : float
-        Time that computing and sending take [s]: a multiple of `dt`.
+        Time for computing and transmission [s]: a multiple of `dt`.
     lower, upper : float or array_like, optional
-        Bounds of what actuators give.
+        Bounds of the inputs.
     initial : array_like, optional
-        Held until the first value arrives; default zero.
+        Input until the first value arrives; default zero.
 
     Raises
     ------
     InputError
-        The controller is no function, or a number is not positive or not finite.
+        The controller cannot be called, or a number is not positive or not finite.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Sampled(Travelling):
 
 
 class Sampling:
-    """What a `Sampled` does in one run: samples by numbers of steps, and values on their way.
+    """The state of a `Sampled` in one run: samples by numbers of steps, and values that have not arrived yet.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class Sampling:
         return np.broadcast_to(x, (self.size,)).astype(float)
 
     def _said(self, t, q, v):
-        """What the controller says now; InputError if it fails, or says anything but finite numbers."""
+        """The controller's present value; InputError if it fails, or does not return finite numbers."""
         owner = f"{self.name}, the sampled controller,"
         try:
             u = floats(owner, self.given.controller(t, q.copy(), v.copy()))
@@ -100,13 +101,13 @@ class Sampling:
         return u
 
     def steps_left(self, t):
-        """How many steps can be made from a time until something is due."""
+        """Number of steps from time t until the next sample or arrival."""
         now = self.grid.number(t)
         due = [(now // self.every + 1) * self.every, *(number for number, _ in self.coming)]
         return max(1, min(due) - now)
 
     def act(self, t, q, v, held):
-        """Sample if it is time to, and let what arrives be held; True if that has changed."""
+        """Samples if a sample is due, and applies values that arrive; True if the input has changed."""
         now = self.grid.number(t)
         if abs(self.grid.start + now * self.grid.dt - t) > self.grid.whole * self.grid.dt or now <= self.last:
             return False

@@ -25,30 +25,29 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
              stabilisation="projection", sigma=10.0, energy=False, events=(), unilateral=(), accumulation="moreau",
              f_ext=None, start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8,
              largest_speed=1e9):
-    """Motion of a mechanism in time, from a state or many, with its constraints kept.
+    """Simulate the motion of a mechanism in time, from one state or many, with its constraints satisfied.
 
     Parameters
     ----------
     robot : Robot
-        Its switches and targets are where the run starts; the robot itself is not changed.
+        The run starts with its switches and targets; the robot itself is not changed.
     q0 : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)]. With leading axes it is a batch of runs, which share
-        the cores: side by side in SIMD lanes where they are plain (revolute, prismatic and cut joints, fixed steps,
-        inputs that are arrays, nothing on the way), else one after the other, in threads unless functions in Python are
-        called.
+        Configuration [rad, m; quaternions (x, y, z, w)]. Leading axes make a batch of runs, which share the cores:
+        in SIMD lanes if they are plain (revolute, prismatic and cut joints, fixed steps, inputs that are arrays, no
+        events), else one after the other, in threads unless Python functions are called.
     v0 : array_like, shape (..., nv)
         Velocity [rad/s, m/s], body-fixed for spherical and free joints. Leading axes are broadcast against those of q0.
     t_final : float
-        End [s].
+        End time [s].
     tau : array_like or callable, optional
         Generalised forces [N m, N]: constant, shape (nv,); over the time grid, shape (steps, nv) or (steps + 1, nv),
-        row k held from ``t0 + k dt`` on; or a function ``tau(t, q, v)``, which is fast if it is compiled (``@njit``)
-        and is not compiled into anything: a new function costs its own compilation only. It must depend on its
+        row k applied from ``t0 + k dt`` on; or a function ``tau(t, q, v)``, which is fast if it is compiled (``@njit``)
+        and is called by its address: a new function costs its own compilation only. It must depend on its
         arguments alone: steps are repeated where events are located. A pair ``(f, df)`` adds its derivative,
         ``df(t, q, v) -> (by_q, by_v)``, each of shape (nv, nv), by a displacement in the tangent space at q and by v
-        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it. `Sampled` makes a
-        controller of it that samples, holds, is late and saturates. In a batch also for each run, (..., nv) or
-        (..., steps, nv).
+        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it. `Sampled` turns a
+        function into a controller that samples, holds, is delayed and saturates. In a batch also one for each run,
+        (..., nv) or (..., steps, nv).
     u : array_like or callable, optional
         Instead of `tau`: forces of the robot's actuators, in the same forms; derivatives of shape (nu, nv).
     dt : float, optional
@@ -58,82 +57,82 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         METHODS
     formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
-        Or ``"momenta"``: canonical momenta are integrated in place of velocities, which follow from them at every stage
-        and satisfy the constraints to rounding; momenta of cyclic coordinates, and of floating robots, are conserved
-        to rounding, too. For ``"rk4"``, ``"rkmk"`` (both on the group then) and ``"gauss4"``, without friction and
-        Baumgarte's feedback.
+        With ``"momenta"`` canonical momenta are integrated in place of velocities, which are computed from them at
+        every stage and satisfy the constraints to rounding; momenta of cyclic coordinates, and of floating robots, are
+        conserved to rounding, too. Only for ``"rk4"``, ``"rkmk"`` (both on the group then) and ``"gauss4"``, without
+        friction and Baumgarte's feedback.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         Projection on closed positions and consistent velocities after each step; nothing; Baumgarte's feedback; or
-        minimal coordinates, with the others from the constraints at every stage and a new choice when it is due.
+        minimal coordinates, where the constraints give the others at every stage, chosen anew when necessary.
     sigma : float
         Decay ``A v - b + sigma C = 0`` of the unified formulation [1/s].
     energy : bool
-        Shall projection restore the energy too? What it ought to be follows from the work of inputs, dampers, external
+        True if projection restores the energy too. Its value follows from the work of inputs, dampers, external
         wrenches and moving targets, and from the losses at events.
     events : Event or sequence of Event
-        What may happen on the way.
+        Events that are watched during the run.
     unilateral : sequence of str or dict
-        Constraints that are one-sided in this run, besides those that are declared so (`Builder.constraint`): the
-        residual of their first row stays >= 0, or with -1 as value <= 0. They close where it gets zero, and let go
-        where their force would have to change its sign. Loops and other constraints whose first residual is no gap let
-        go, and stay off until an event switches them on.
+        Constraints that are one-sided in this run, besides those declared as such (`Builder.constraint`): the
+        residual of their first row stays >= 0, or <= 0 for the value -1 of a dict. They close where it becomes zero,
+        and open where their force would have to change its sign. Loops and other constraints whose first residual is
+        no gap can open, and stay off until an event switches them on.
     accumulation : {"moreau", "error"}
-        What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): go on by
-        time-stepping until all contacts have settled, those that roll or slide too, and then as before; or stop with an
-        `AccumulationError`. Where contacts stick and slip without end, or friction makes accelerations contradict each
-        other, likewise.
+        What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): continue by
+        time-stepping until all contacts have settled, rolling and sliding ones too, and then as before; or stop with
+        an `AccumulationError`. The same applies where contacts stick and slip without end, or friction makes
+        accelerations contradictory.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
     start : {"check", "project", "as given"}
-        What to do with a start that violates the constraints: an error; project it; nothing. Baumgarte's feedback
-        accepts any. The unified formulation without projection accepts any q0 with a velocity that lets the violation
-        decay, and moves v0 only.
+        What to do with an initial state that violates the constraints: raise an error; project it; nothing.
+        Baumgarte's feedback accepts any state. The unified formulation without projection accepts any q0 with a
+        velocity that lets the violation decay, and changes v0 only.
     t0 : float
-        Start [s].
+        Start time [s].
     record : int
-        Keep every so many steps.
+        Record every `record`-th step.
     progress : bool, optional
         A progress bar (tqdm): always, never, or by default on long runs if it is installed.
     tolerance : float
-        Largest closure error [rad; m by the mechanism's size, `liedyn.model.size`] that constraints which contradict
-        each other a little may keep. Projection itself goes on to rounding.
+        Largest closure error [rad; m relative to the mechanism's size, `liedyn.model.size`] that slightly
+        contradictory constraints may retain. Projection itself continues to rounding.
     rank_tolerance : float
-        Pivots, or singular values, of G below this part of the largest one count as zero.
+        Pivots, or singular values, of G below this fraction of the largest one count as zero.
     largest_speed : float
         Speed [rad/s; sizes of the mechanism per second] above which the motion counts as diverged.
 
     Returns
     -------
-    Trajectory, or Trajectories of a batch
-        Times, states, accelerations, forces, energies, works, residuals, condition numbers and events, singular
-        passages among them: peaks of the condition number to 30 times its smallest value before, on the rows of the
-        run (with adaptive methods give `dt`, as their own steps may be too long to show them).
+    Trajectory, or Trajectories for a batch
+        Times, states, accelerations, forces, energies, works, residuals, condition numbers and events. Singular
+        passages are among the events: peaks of the condition number above 30 times its smallest value before, at the
+        rows of the run (with adaptive methods give `dt`, as their own steps may be too long to show them).
 
     Warns
     -----
     ConditionWarning
         The energy of a run without inputs and dissipation changes in a step, near a singular configuration or because
-        `dt` is too large: by 100 times the median change and 1e-6 of the largest kinetic energy, or grows by 1e-3 of
-        that over the run.
+        `dt` is too large, by more than 100 times the median change and 1e-6 of the largest kinetic energy; or it grows
+        by more than 1e-3 of the latter during the run.
     ModelWarning
         A spring on the angle of a cut joint passes half a turn from rest, where its force jumps.
 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, or v0 violates the constraints.
+        A shape does not fit, an entry is not finite, a name is unknown, or v0 violates the constraints.
     ClosureError
         A loop is open at q0.
     SingularConfigurationError
         A constraint has no direction at q0 (unless ``start="as given"``, where the run stops at once).
     SimulationError
-        The run had to stop: divergence, a singular or unreachable configuration, inputs that are not numbers, an event
-        that cannot happen, chattering, an error in a user's function. It carries the trajectory up to there. Of a batch
-        one warning says how many runs failed, and ``errors`` of the result has them.
+        The run stopped: divergence, a singular or unreachable configuration, inputs that are not finite, an impossible
+        event, chattering, an error in a user's function. The error has the trajectory up to there. For a batch one
+        warning gives the number of failed runs, and ``errors`` of the result contains their errors.
 
     Notes
     -----
-    Spencer 2004, chapter 3; Gillespie 2003, section 4, for switching. Work is integrated along with the motion.
+    Spencer 2004, chapter 3; Gillespie 2003, section 4, for switching. Works are integrated along with the motion.
 
     Examples
     --------
@@ -169,7 +168,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         contacts = one_sided(robot, model, unilateral, events)
         require_contacts_can_be_kept(contacts, method, stabilisation)
         x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")
-        # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
+        # the work of targets is known to the accuracy of its integral only: it gives no bound of the energy
         moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
         o = settings_of(
             robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
@@ -178,7 +177,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         return model, o, x, contacts, inputs
 
     def run(q, v, tau, u, progress):
-        """One run, from a state of its own."""
+        """One run, from one state."""
         model, o, x, contacts, inputs = prepared(q, v, tau, u)
         if formulation == "unified" and stabilisation in ("none", "baumgarte"):
             prepare_decay(robot, sigma, grid.start, q, v, start)

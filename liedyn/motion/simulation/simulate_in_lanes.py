@@ -1,10 +1,10 @@
-"""Many runs of the same length side by side: W of them in SIMD lanes, blocks of them in threads.
+"""Many runs of the same length in parallel: W of them in SIMD lanes, blocks of W in threads.
 
 For mechanisms of revolute and prismatic joints whose constraints are cut joints, by explicit methods with fixed steps
 in the null-space formulation: each step is that of `liedyn.motion.simulation.integrators.explicit`, projection
-included, on W states at once. A run leaves as soon as it needs more than that, next to a singular configuration or
-where it diverges; how far it came is noted, and `liedyn.motion.simulation.many` makes it again by itself. What happens
-in a lane changes nothing in the others: the lane of a run that has left goes on with a copy of another one.
+included, on W states at once. A run leaves its lane when it needs more than that, next to a singular configuration or
+where it diverges; the number of its steps so far is noted, and `liedyn.motion.simulation.many` repeats it by itself. A
+lane has no effect on the others: a lane whose run has left continues with a copy of another run.
 """
 from collections import namedtuple
 
@@ -47,7 +47,7 @@ terms; workspaces; works of inputs and dampers; near: the largest condition numb
 
 @inline_array
 def room_for(model, nq, stages, p):
-    """Workspaces of one thread."""
+    """Workspaces for one thread."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     world = WIDTH * max(terms_size(model), max(crba_size(model), aba_size(model)))
     return Room(
@@ -61,7 +61,7 @@ def room_for(model, nq, stages, p):
 
 @kernel_in_place
 def accelerations_of_runs(model, x, q, v, choosable, plan, a, with_multipliers):
-    """a at (q, v), and the multipliers if wanted; x.near grows. False if the W runs cannot go on together."""
+    """a at (q, v), and the multipliers if wanted; updates x.near. False if the W runs cannot continue together."""
     if model.ints[N_ROWS] == 0:
         aba_kernel(LANES, model, q, v, x.tau, x.none, x.world, a)
         store(LANES, x.near, 1, splat(LANES, 1.0))
@@ -109,7 +109,7 @@ def nearest_change(model, x, choosable, plan, left, y):
 
 @inline
 def residual_sizes(x, row_sizes):
-    """Each run's largest residual, in the sizes of the rows."""
+    """Each run's largest residual, relative to the sizes of the rows."""
     size = splat(LANES, 0.0)
     for i in range(row_sizes.size):
         size = larger(size, magnitude(load(LANES, x.gamma, i)) * (1.0 / row_sizes[i]))
@@ -118,9 +118,9 @@ def residual_sizes(x, row_sizes):
 
 @kernel_in_place
 def project_runs(model, x, choosable, plan, row_sizes):
-    """`liedyn.motion.simulation.manifold_projection.project` of W runs: False if they cannot go on together.
+    """`liedyn.motion.simulation.manifold_projection.project` for W runs: False if they cannot continue together.
 
-    All make the steps that the slowest one needs; a run that is not closed then is one that leaves: x.near says so.
+    All make as many Newton steps as the slowest one needs; x.near is set so that runs which are not closed then leave.
     """
     crba_kernel(LANES, model, x.q, x.world, x.M)
     before = 1e300
@@ -150,7 +150,7 @@ def project_runs(model, x, choosable, plan, row_sizes):
 
 @inline
 def add_power(model, x, v, damping, weight):
-    """Works of inputs and dampers += weight times their power at v."""
+    """Adds weight times the powers of inputs and dampers at v to their works."""
     by_inputs, lost = load(LANES, x.work, 0), load(LANES, x.work, 1)
     for j in range(model.ints[NV]):
         speed = load(LANES, v, j)
@@ -162,7 +162,7 @@ def add_power(model, x, v, damping, weight):
 
 @kernel_in_place
 def step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
-    """One step of W runs, from accelerations x.a that are there; False if they cannot go on together."""
+    """One step of W runs, from known accelerations x.a; False if they cannot continue together."""
     n, stages, m = model.ints[NV], tableau.shape[1], model.ints[N_ROWS]
     store(LANES, x.near, 0, splat(LANES, 1.0))
     for j in range(n):
@@ -190,7 +190,7 @@ def step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
 
 @inline
 def put_row(model, x, b, end, row, runs):
-    """The present state as row `row` of runs b to b + W - 1."""
+    """Stores the present state as row `row` of runs b to b + W - 1."""
     nq, n, m = runs.q.shape[2], model.ints[NV], model.ints[N_ROWS]
     for l in range(min(WIDTH, end - b)):
         for j in range(nq):
@@ -217,7 +217,7 @@ def put_inputs(model, x, b, end, k, tau):
 
 @inline
 def leaves(model, x, l, largest):
-    """Does run l of the W leave after this step: near a singular configuration, not finite or too fast?"""
+    """True if run l of the W leaves after this step: near a singular configuration, not finite or too fast."""
     out = not x.near[l] <= NEAR
     for j in range(model.ints[NV]):
         out = out or not abs(x.v[WIDTH * j + l]) <= largest[j] or not np.isfinite(x.q[WIDTH * j + l])
@@ -226,7 +226,7 @@ def leaves(model, x, l, largest):
 
 @inline
 def copy_lane(model, x, source, target):
-    """The run in one lane goes on in another, whose own run has left."""
+    """Copies the run of one lane to another, whose own run has left."""
     for j in range(model.ints[NV]):
         for y in (x.q, x.v):
             y[WIDTH * j + target] = y[WIDTH * j + source]
@@ -234,7 +234,7 @@ def copy_lane(model, x, source, target):
 
 @inline
 def retire(model, x, b, end, k, largest, gone, done):
-    """Runs that leave with step k note it, and their lanes go on with another one; False if there is none left."""
+    """Runs that leave in step k are noted, and their lanes continue with another run; False if none is left."""
     stays = -1
     for l in range(WIDTH):
         if gone[l] == 0.0 and leaves(model, x, l, largest):
@@ -251,7 +251,7 @@ def retire(model, x, b, end, k, largest, gone, done):
 
 @inline
 def put_now(model, x, b, end, k, runs):
-    """Keep where runs b to b + W - 1 are before step k."""
+    """Stores the states of runs b to b + W - 1 before step k."""
     nq, n = runs.q.shape[2], model.ints[NV]
     for l in range(min(WIDTH, end - b)):
         runs.at[b + l] = k
@@ -265,7 +265,7 @@ def put_now(model, x, b, end, k, runs):
 
 @inline
 def take_now(model, x, b, end, steps, runs, gone):
-    """Go on from what `put_now` has kept; returns the number of the step. Lanes without a run repeat the last one."""
+    """Restores what `put_now` stored; returns the number of the step. Lanes without a run repeat the last run."""
     nq, n = runs.q.shape[2], model.ints[NV]
     for l in range(WIDTH):
         run = min(b + l, end - 1)
@@ -281,15 +281,15 @@ def take_now(model, x, b, end, steps, runs, gone):
 
 @inline
 def recorded_before(plan, k):
-    """How many rows have been recorded before step k."""
+    """Number of rows recorded before step k."""
     return (k + plan.record - 1) // plan.record
 
 
 @batch
 def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, runs):
-    """The next steps of each run, W at a time, as many as `budget`; step 0 is the first one.
+    """The next steps of each run, W at a time, at most `budget`; step 0 is the first one.
 
-    `limits`: (row_sizes, largest speeds, damping). Where runs cannot go on together all of them leave.
+    `limits`: (row_sizes, largest speeds, damping). If runs cannot continue together, all of them leave.
     """
     n, nq, stages = model.ints[NV], q0.shape[1], tableau.shape[1]
     row_sizes, largest, damping = limits
@@ -325,6 +325,6 @@ def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, 
             for l in range(min(WIDTH, end - b)):
                 if gone[l] == 0.0:
                     runs.done[b + l] = k
-            behind = plan.steps + 1  # there is nobody left
+            behind = plan.steps + 1  # no run is left
             break
         put_now(model, x, b, end, behind, runs)

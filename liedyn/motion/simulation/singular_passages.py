@@ -1,25 +1,26 @@
 """How fixed steps pass singular configurations.
 
-At a distance s from a singular configuration, s being the smallest singular value of G by the largest, rounding of the
-closure error moves the configuration by eps / s, the constrained velocities by eps / s^2 and the accelerations by
-eps / s^3. Where the motion itself goes on smoothly through the singular configuration, a step that happens to evaluate
-them very close to it is worse than one that passes it by. Therefore
+At a distance s from a singular configuration, where s is the ratio of the smallest to the largest singular value of G,
+rounding of the closure error moves the configuration by eps / s, the constrained velocities by eps / s^2 and the
+accelerations by eps / s^3. If the motion itself is smooth through the singular configuration, a step that evaluates it
+very close to that configuration is worse than one that does not. Therefore
 
-* a state that a step has put much closer to a singular configuration than the one it came from is kept as a result,
-  but the next step does not begin there: it begins at the state before, and is twice as long;
-* a step with a stage much closer than that is made once more in two unequal parts, whose stages lie elsewhere.
+* a state that is much closer to a singular configuration than the one before is recorded, but the next step does not
+  begin there: it begins at the state before, and is twice as long;
+* a step with a stage much closer than that is repeated in two unequal parts, whose stages are elsewhere.
 
-Where a motion approaches a singular configuration in many small steps, neither happens. A motion that passes at a small
-distance s turns within the time in which it moves by s, which a fixed step may miss. Then the energy tells: a step near
-a singular configuration whose gain is not the work done is made in 2, 4, ... parts, and the best of them is taken.
+If a motion approaches a singular configuration in many small steps, neither happens. A motion that passes at a small
+distance s turns within the time in which it moves by s, which a fixed step may not resolve. The energy shows that: a
+step near a singular configuration whose energy gain differs from the work done is repeated in 2, 4, ... parts, and the
+best of these is accepted.
 
-The stages of the implicit method are solved on minimal coordinates, into which these errors enter at first order, and
-its coefficients, up to 14, enlarge them. Close to a singular configuration it leaves its steps to the explicit method,
+The stages of the implicit method are solved on minimal coordinates, where these errors are of first order, and its
+coefficients, up to 14, magnify them. Close to a singular configuration its steps are made by the explicit method,
 unless the motion is too stiff for that.
 
-The record: singular passages are where the condition number of G has a peak on the rows of a run. Close to a singular
-configuration the condition number c is 1 / |s|, where s goes through zero at a constant rate: a peak lies between the
-row with the largest c and the larger of its neighbours, as far from each as its 1 / c says.
+Singular passages are recorded at peaks of the condition number of G on the rows of a run. Close to a singular
+configuration the condition number c is 1 / |s|, where s goes through zero at a constant rate: the peak lies between the
+row with the largest c and the larger of its neighbours, at distances proportional to 1 / c.
 """
 import math
 
@@ -47,25 +48,26 @@ PEAK = 30.0
 
 @inline
 def passing(condition):
-    """The condition number that is too close to a singular configuration for a step from a state of this one."""
+    """The condition number above which no step begins, after a state with this one."""
     return max(CLOSE, CLOSER * condition)
 
 
 @inline
 def part_end(start, end, number, parts):
-    """End of part 0, 1, ... of a step: at 0.6 of two, at 0.3, 0.55 and 0.8 of four."""
+    """End of part 0, 1, ... of a step: at 0.6 for two parts, at 0.3, 0.55 and 0.8 for four."""
     return start + (number + 1.2) / parts * (end - start)
 
 
 @inline
 def is_explicit(x, h, condition):
-    """Is an implicit step of length h to be replaced, at this condition number, by an explicit one?"""
+    """True if an implicit step of length h is to be replaced by an explicit one, at this condition number."""
     return condition > NEAR and h * x.nearest[1] < 1.0
 
 
 @kernel_in_place
 def note_distance(x, A, p):
-    """Keep the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w, with p of the y."""
+    """Stores the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w; p is the size of
+    y."""
     condition = 1.0 / x.pivots[1]
     x.nearest[0] = max(x.nearest[0], condition)
     if not condition > NEAR:
@@ -80,13 +82,13 @@ def note_distance(x, A, p):
 
 
 class Passages:
-    """Looks at the rows of a run as they come, and puts singular passages among the events."""
+    """Checks the rows of a run as they are computed, and adds singular passages to the events."""
 
     def __init__(self, run):
         self.run, self.tail, self.least = run, [], np.inf
 
     def look(self, last):
-        """Rows 0 to `last`, of which row 0 is the last one of before unless an event has changed it."""
+        """Rows 0 to `last`; row 0 is the last row of the block before, unless an event has changed it."""
         run, rows = self.run, self.run.rows
         here = [(rows.t[k], rows.scalars[k, CONDITION], rows.q[k], rows.v[k]) for k in (0, last)]
         if not self.tail or self.tail[-1][0] != here[0][0] or self.tail[-1][1] != here[0][1]:
@@ -95,7 +97,7 @@ class Passages:
         t = np.concatenate([[row[0] for row in before], rows.t[:last + 1]])
         c = np.concatenate([[row[1] for row in before], rows.scalars[:last + 1, CONDITION]])
         inner = c[1:-1]
-        behind = 0  # the row up to which `least` counts
+        behind = 0  # the row up to which `least` is valid
         for k in np.flatnonzero((inner > c[:-2]) & (inner >= c[2:]) & (inner > PEAK * min(self.least, c.min()))) + 1:
             self.least = min(self.least, c[behind:k].min())
             if c[k] > PEAK * self.least:
@@ -109,7 +111,7 @@ class Passages:
         run.recorder.events.sort(key=lambda event: event.t)
 
     def _record(self, t, c, states, peak):
-        """One passage between two rows, with the cubic through their states."""
+        """Records one passage between two rows, with the cubic interpolation of their states."""
         run, h = self.run, float(t[1] - t[0])
         (q0, v0), (q1, v1) = states
         x = c[1] / (c[0] + c[1])

@@ -1,6 +1,6 @@
-"""A stage of a step, its end, and the power in between.
+"""A stage of a step, the end of a step, and the power at a state.
 
-`Work` is passed by value, some hundred numbers at each call: what is called at every stage is inlined.
+`Work` is passed by value, some hundred numbers at each call; therefore what is called at every stage is inlined.
 """
 import numpy as np
 
@@ -20,9 +20,9 @@ from liedyn.motion.simulation.workspace import (
 
 @inline
 def put_power(model, o, x, q, v, a, power):
-    """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets.
+    """Power of the inputs, and of other effects on the energy: dampers, external wrenches, moving targets.
 
-    Of force elements only what is not held in their energy counts, with the inputs.
+    For force elements the power into their stored energy is excluded; the rest is counted with the inputs.
     """
     by_inputs, lost = inner(x.tau, v) + held_power(x, q, v), 0.0
     for j in range(v.size):
@@ -35,7 +35,7 @@ def put_power(model, o, x, q, v, a, power):
 
 @inline
 def stage(model, o, x, t, row, i):
-    """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
+    """Accelerations and power of stage i at the state x.q_stage, x.v_stage; returns a status."""
     refresh(model, t)
     if o.stabilisation == MINIMAL:
         status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
@@ -50,7 +50,7 @@ def stage(model, o, x, t, row, i):
 
 @kernel_in_place
 def check(o, q, v):
-    """Is a new state usable?"""
+    """OK if a new state is finite and its speeds are below the largest; else the status that says why."""
     for k in range(q.size):
         if not np.isfinite(q[k]):
             return NOT_FINITE
@@ -64,7 +64,7 @@ def check(o, q, v):
 
 @inline
 def energy_due(o, rows, k, energy):
-    """The energy that there ought to be at row k; where it is a bound, what has been lost is not taken from it."""
+    """The energy that row k should have; if it is only a bound, dissipated energy is not subtracted."""
     other = rows.scalars[k, OTHER_WORK]
     return energy + rows.scalars[k, INPUT_WORK] + (max(other, 0.0) if o.energy == BOUNDED_ENERGY else other)
 
@@ -83,11 +83,12 @@ def finish_row(model, o, x, rows, k):
 
 @inline
 def end_step(model, o, x, rows, k, h, wanted):
-    """Bring the state that a step of length h has put into row k to the constraints and the wanted energy, and
-    complete the row; returns a status."""
+    """Moves the state in row k, at the end of a step of length h, to the constraints and the wanted energy, and
+    completes the row; returns a status."""
     q, v = rows.q[k], rows.v[k]
     status = check(o, q, v)
-    if status == OK and not (o.formulation == MOMENTA and o.energy == FREE_ENERGY):  # a step in momenta ends closed
+    # a step in momenta ends on the constraints
+    if status == OK and not (o.formulation == MOMENTA and o.energy == FREE_ENERGY):
         status = stabilise(model, o, x, h, wanted, q, v)
     if status == OK:
         status = check(o, q, v)

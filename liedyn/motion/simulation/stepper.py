@@ -1,4 +1,4 @@
-"""Steps of a mechanism one after the other, for loops in real time."""
+"""Steps of a mechanism one by one, for real-time loops."""
 import warnings
 from types import SimpleNamespace
 
@@ -30,16 +30,15 @@ FEW = 64
 
 
 class Stepper:
-    """A mechanism that goes on step by step, for loops in real time.
+    """A mechanism that is simulated step by step, for real-time loops.
 
-    Everything is prepared once; a step is then one call of compiled code. Whatever goes wrong is a typed error that
-    leaves the last good state, from which the loop may go on with other inputs. Not to be used by several threads at
-    the same time.
+    Everything is prepared once; a step is then one call of compiled code. Every failure is a typed error that leaves
+    the last good state, from which the loop can continue with other inputs. Not thread-safe.
 
     Parameters
     ----------
     robot : Robot
-        Its switches are where the stepper starts; the robot itself is not changed.
+        The stepper starts with its switches; the robot itself is not changed.
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)].
     v : array_like, shape (nv,)
@@ -51,39 +50,39 @@ class Stepper:
     formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
         How accelerations are computed, or what is integrated. ``"svd"`` passes singular configurations.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
-        What is done about the constraints at the end of each step.
+        How violations of the constraints are treated at the end of each step.
     f_ext : dict or array_like, optional
         Constant wrenches on bodies, each in its body's own frame, as for `rnea`.
     start : {"check", "project", "as given"}
-        What to do with a start that violates the constraints, as in `simulate`.
+        What to do with an initial state that violates the constraints, as in `simulate`.
     t : float, optional
-        Time at the start [s], by default the robot's.
+        Time at the start [s], by default the robot's time.
 
     Attributes
     ----------
     robot : Robot
-        As it was given.
+        The robot that the user gave.
     dt : float
     t : float
         Time [s].
     q, v, a, lam : ndarray
-        The state, its accelerations and multipliers with the inputs held last; copies. With ``"moreau"``, behind a
-        step with impulses, a is the change of v in the step, and lam the mean forces in it.
+        Copies of the state, and its accelerations and multipliers for the last inputs. With ``"moreau"``, after a step
+        with impulses, a is the change of v in the step divided by dt, and lam the mean forces.
     tau : ndarray, shape (nv,)
-        Generalised forces [N m, N] that hold until others are given.
+        Generalised forces [N m, N] that are applied until others are given.
     active : tuple of str
-        Constraints that are switched on; one-sided ones too while they are open.
+        Constraints that are switched on, including one-sided ones that are open.
     now : Robot
-        The same robot with the switches, and at the time, of the stepper.
+        The robot with the present switches, and at the present time, of the stepper.
     couplers : tuple of VirtualCoupler
-        What pulls at it.
+        Couplers that pull at the robot.
 
     Raises
     ------
     InputError, ClosureError, SingularConfigurationError
         As for `simulate`.
     SimulationError
-        The start has no accelerations.
+        The accelerations at the initial state cannot be computed.
 
     Examples
     --------
@@ -146,16 +145,16 @@ class Stepper:
         Parameters
         ----------
         tau : array_like, shape (nv,), optional
-            Generalised forces [N m, N], held over this step and those that follow, until others are given.
+            Generalised forces [N m, N], applied in this step and those after it, until others are given.
         u : array_like, shape (nu,), optional
             Instead of `tau`: forces of the actuators.
 
         Raises
         ------
         InputError
-            What is given does not fit or is not finite, or both are given.
+            An argument does not fit or is not finite, or both are given.
         SimulationError
-            The step could not be made: divergence, a singular or unreachable configuration.
+            The step failed: divergence, a singular or unreachable configuration.
 
         Examples
         --------
@@ -171,12 +170,12 @@ class Stepper:
         self._go(self._steps, 1)
 
     def advance(self, steps, tau=None, u=None):
-        """Several steps in one call, beside which other threads run.
+        """Make several steps in one call, during which other threads can run.
 
         Parameters
         ----------
         steps : int
-            How many.
+            Number of steps.
         tau, u : array_like, optional
             As for `step`.
 
@@ -185,9 +184,9 @@ class Stepper:
         InputError
             An argument does not fit.
         SimulationError
-            A step could not be made; those before it have been.
+            A step failed; the steps before it have been made.
         KeyboardInterrupt
-            Ctrl-C, within a second; the steps before it have been made.
+            Ctrl-C, with a delay of up to a second; the steps before it have been made.
 
         Examples
         --------
@@ -208,7 +207,7 @@ class Stepper:
             self._go(self._steps_beside, end - begin)
 
     def _hold(self, tau, u):
-        """Take forces that fit."""
+        """Stores forces, after a check that they fit."""
         tau = tau if u is None else held_forces(self.robot, tau, u)
         if boundary.usual_rows(tau, len(self._table)) is None or tau.ndim != 1:
             tau = as_floats("tau", tau, len(self._table))
@@ -232,23 +231,23 @@ class Stepper:
     # ---- changes
 
     def reset(self, q=None, v=None, t=None, start="check"):
-        """Go on from another state, with the constraints as they are switched and no inputs.
+        """Continue from another state, with the present switches of constraints and without inputs.
 
         Parameters
         ----------
         q : array_like, shape (nq,), optional
-            Configuration; by default that of the last `reset`, or of the beginning.
+            Configuration; by default that of the last `reset`, or the initial one.
         v : array_like, shape (nv,), optional
-            Velocity, likewise.
+            Velocity; by default as for q.
         t : float, optional
-            Time [s], likewise.
+            Time [s]; by default as for q.
         start : {"check", "project", "as given"}
             What to do with a state that violates the constraints.
 
         Raises
         ------
         InputError, ClosureError, SingularConfigurationError, SimulationError
-            The state does not do. The stepper stays where it was.
+            The state is not admissible. The stepper's state does not change.
 
         Examples
         --------
@@ -274,7 +273,7 @@ class Stepper:
         self._start = q, v, t
 
     def _put(self, q, v):
-        """Complete a state, or raise why it cannot be."""
+        """Completes a state, or raises the error that prevents it."""
         p = self._p
         p.s.rows.q[0], p.s.rows.v[0] = q, v
         self._begin(self._address, 0)
@@ -287,41 +286,42 @@ class Stepper:
             fail(p, "the stepper", self.t, status)
 
     def _failed(self, text):
-        """The error of a change that cannot be made."""
+        """The error for a change that cannot be made."""
         return SimulationError(f"the stepper of {self.robot.name!r} at t = {self.t:.9g} s: {text}",
                                state=(self.t, self.q, self.v))
 
     def switch(self, name, on=True):
         """Switch a constraint on or off between two steps.
 
-        One that is switched on must be closed, a one-sided one must not be penetrated; it may be open. The velocity
-        that it takes is made by an impulse, as of an `Event`.
+        A constraint that is switched on must be closed; a one-sided one may be open but not penetrated. The velocity is
+        made consistent by an impulse, as for an `Event`.
 
         Parameters
         ----------
         name : str
-            The constraint.
+            Name of the constraint.
         on : bool
-            A one-sided constraint that is on opens and closes as the state demands, with ``method="moreau"``.
+            True to switch on. A one-sided constraint then opens and closes as the state demands, with
+            ``method="moreau"``.
 
         Returns
         -------
         impulse : ndarray, shape (m,)
-            Of each row [N m s, N s]; zeros where nothing had to change.
+            Impulse of each row [N m s, N s]; zero where nothing had to change.
 
         Raises
         ------
         InputError
-            An unknown constraint, or a one-sided one with a method that does not see it.
+            An unknown constraint, or a one-sided one with a method that does not support it.
         SimulationError
-            It is open, or penetrated, or there are no accelerations with it. Nothing has changed then.
+            The constraint is open or penetrated, or there are no accelerations with it. Nothing has changed then.
         SingularConfigurationError
             No velocity satisfies all constraints. Nothing has changed.
 
         Warns
         -----
         ConditionWarning
-            A coupler is too stiff for the step now, as the body feels lighter than before.
+            A coupler is now too stiff for the step, as the effective mass of its body is smaller than before.
 
         Examples
         --------
@@ -361,17 +361,17 @@ class Stepper:
         return impulse
 
     def couple(self, *couplers):
-        """Let couplers pull at the robot: their forces are computed at the beginning of each step, and held over it.
+        """Let couplers pull at the robot: forces are computed at the beginning of each step and constant during it.
 
         Parameters
         ----------
         *couplers : VirtualCoupler
-            All that are to pull from now on; none, if none is given.
+            All couplers that pull from now on; without arguments none do.
 
         Raises
         ------
         InputError
-            No coupler of this robot, or one that would be unstable with this step (`VirtualCoupler.check`).
+            A coupler of another robot, or one that would be unstable with this step (`VirtualCoupler.check`).
 
         Examples
         --------

@@ -1,9 +1,9 @@
-"""One step after the other, from wherever the state comes: what `step`, `Stepper` and users' compiled loops share.
+"""Single steps from any state: the common part of `step`, `Stepper` and users' compiled loops.
 
-The steps are those of `simulate`, by the loop of the method, called at its address for one row at a time. What goes
-along with it is prepared once and kept (`liedyn.machine.compiled.struct_values`). Inputs are held over a step. A row is
-complete when its accelerations are known, which takes the input of the step that follows; where that changes they are
-computed anew.
+The steps are those of `simulate`, by the loop of the method, called at its address for one row at a time. Its arguments
+are prepared once and stored (`liedyn.machine.compiled.struct_values`). Inputs are constant during a step. A row is
+complete when its accelerations are known, which depend on the input of the following step; if that changes they are
+computed again.
 """
 import functools
 from typing import NamedTuple
@@ -45,13 +45,13 @@ _RETURNED = types.UniTuple(types.int64, 2)
 
 
 class Stepping(NamedTuple):
-    """Everything that steps of one robot by one method need."""
+    """All data that the steps of one robot by one method need."""
 
     loop: int  # address of the method's loop
-    model: PackedModel  # its own copy
+    model: PackedModel  # private copy
     settings: Settings
     work: Work
-    rows: Rows  # two: the state, and the next one
+    rows: Rows  # two rows: the state, and the next one
     times: VECTOR  # (2) start, dt
     about: INTEGERS  # (3)
     tau: VECTOR  # (n) inputs without couplers
@@ -83,7 +83,7 @@ def same(a, b):
 
 @inline
 def put_inputs(s, n):
-    """The inputs of the next step into the table; row 0 is not complete any more where they change."""
+    """Writes the inputs of the next step to the table; row 0 is no longer complete if they change."""
     held, wanted = s.work.table[0], s.scratch[:n]
     copy_to(s.tau, wanted)
     for c in range(s.about[COUPLED]):
@@ -95,7 +95,7 @@ def put_inputs(s, n):
 
 @inline
 def take_over(rows):
-    """Row 1 becomes row 0."""
+    """Copies row 1 to row 0."""
     rows.t[0] = rows.t[1]
     copy_to(rows.q[1], rows.q[0])
     copy_to(rows.v[1], rows.v[0])
@@ -108,8 +108,8 @@ def take_over(rows):
 
 @inline
 def one_step(s):
-    """From row 0 to row 1, which then is row 0, by the input in the table; returns a status. If that is not OK, row 0
-    is what it was."""
+    """A step from row 0 with the input in the table; the new state is in row 0. Returns a status; if that is not OK,
+    row 0 is unchanged."""
     status, _ = _loop_at(s.loop, s.model, s.settings, s.work, s.rows, 1, s.about[KNOWN] != 0, 0.0)
     if status == OK:
         take_over(s.rows)
@@ -119,7 +119,7 @@ def one_step(s):
 
 @kernel_in_place
 def steps(address, count):
-    """So many steps of what is kept at an address, on the time grid; returns the status of the last one."""
+    """`count` steps of the `Stepping` at an address, on the time grid; returns the status of the last one."""
     s, n = stepping_at(address), stepping_at(address).tau.size
     for _ in range(count):
         s.rows.t[0] = s.times[0] + s.about[DONE] * s.times[1]
@@ -134,35 +134,36 @@ def steps(address, count):
 
 @kernel_in_place
 def complete(address, count):
-    """Accelerations and forces of row 0, with the inputs that hold; returns a status. `count` is not used."""
+    """Accelerations and forces of row 0, with the present inputs; returns a status. `count` is not used."""
     s = stepping_at(address)
     s.rows.t[0] = s.times[0] + s.about[DONE] * s.times[1]
     put_inputs(s, s.tau.size)
     status, _ = _loop_at(s.loop, s.model, s.settings, s.work, s.rows, 0, False, 0.0)
-    s.rows.memory[0, :] = np.nan  # methods begin with the first step, whose inputs may be others
+    s.rows.memory[0, :] = np.nan  # methods start anew with the next step, whose inputs may differ
     s.about[KNOWN] = 1 if status == OK else 0
     return status
 
 
 @inline
 def begin(s):
-    """Nothing is known of row 0, and nothing of the steps before."""
+    """Marks row 0 as incomplete and forgets the steps before."""
     s.about[KNOWN] = 0
     s.rows.memory[0, :] = np.nan
     s.rows.scalars[0, :] = 0.0
     s.rows.lam[0, :] = 0.0
-    s.work.pivots[0], s.work.pivots[1] = 1.0, 0.0  # minimal coordinates are to be chosen anew
+    s.work.pivots[0], s.work.pivots[1] = 1.0, 0.0  # choose the minimal coordinates anew
     s.work.nearest[0], s.work.nearest[1] = 0.0, np.inf
 
 
 @kernel_in_place
 def begin_at(address, check):
-    """`begin`, at an address; 1 if `check` and the state in row 0 is not on the constraints, or inside a surface."""
+    """`begin`, at an address; returns 1 if `check` and the state in row 0 violates a constraint or penetrates a
+    surface."""
     s = stepping_at(address)
     begin(s)
     if check == 0:
         return 0
-    for l in range(loop_count(s.model)):  # rows of contacts are looked at below: those of open ones are zero
+    for l in range(loop_count(s.model)):  # rows of contacts are checked below: those of open ones are zero
         if loop_integer(s.model, l, LOOP_SIDE) != 0 and loop_integer(s.model, l, LOOP_ACTIVE) == OPEN:
             switch(s.model, l, ON)
     constraint_state(s.model, s.work, s.rows.q[0], s.rows.v[0])
@@ -184,9 +185,9 @@ def begin_at(address, check):
 
 @kernel_in_place
 def step(stepping, t, dt, q, v, tau):
-    """One step from (t, q, v), in place, with tau held; returns a status, and leaves q and v where that is not OK.
+    """One step from (t, q, v), in place, with constant tau; returns a status. If that is not OK, q and v are unchanged.
 
-    Goes on from the step before where t, q and v are what that has left, and saves an evaluation where tau is too.
+    Continues from the step before if t, q and v are its result; if tau is the same too, an evaluation is saved.
     """
     s = stepping
     if not (s.rows.t[0] == t and same(q, s.rows.q[0]) and same(v, s.rows.v[0])):
@@ -208,13 +209,13 @@ def step(stepping, t, dt, q, v, tau):
 
 
 class Prepared:
-    """A `Stepping` with what Python needs to call it; made by `prepare`.
+    """A `Stepping` with all that Python needs to call it; made by `prepare`.
 
     Attributes
     ----------
     s : Stepping
     robot, inputs, contacts, method, stabilisation
-        What it was made of. Kept alive with it.
+        The arguments from which it was made, kept alive with it.
     """
 
     def __init__(self, robot, method, formulation, stabilisation, f_ext):
@@ -251,11 +252,11 @@ class Prepared:
         return _made_again, (self.given, self.state())
 
     def state(self):
-        """Everything that steps change, as copies."""
+        """Copies of all arrays that steps change."""
         return [x.copy() for x in self._changing()]
 
     def put_back(self, state):
-        """Be where it was."""
+        """Restores the arrays of `state`."""
         for x, before in zip(self._changing(), state, strict=True):
             x[...] = before
         refresh(self.s.model, float(self.s.times[0] + self.s.about[DONE] * self.s.times[1]))
@@ -267,7 +268,8 @@ class Prepared:
                 statuses(s.model))
 
     def refuse_contacts(self, there):
-        """One-sided constraints open and close within steps, of which methods other than Moreau's know nothing."""
+        """Raises InputError for one-sided constraints with methods other than Moreau's, which cannot open or close
+        them."""
         if there.any() and not self.stepping:
             raise InputError(
                 f"steps of method {self.method.name!r} do not see one-sided constraints open and close: "
@@ -283,7 +285,7 @@ def _made_again(given, state):
 
 
 class Undone:
-    """A change that is undone where an error comes."""
+    """A context whose changes are undone if an error occurs."""
 
     def __init__(self, prepared):
         self._prepared = prepared
@@ -301,5 +303,5 @@ class Undone:
 
 @functools.cache
 def functions():
-    """(steps, steps beside other threads, complete, begin), each a function of an address and a number."""
+    """(steps, steps that release the GIL, complete, begin), each a function of an address and a number."""
     return *functions_of(steps, 2), functions_of(complete, 2)[0], functions_of(begin_at, 2)[0]

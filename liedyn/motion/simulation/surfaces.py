@@ -1,4 +1,4 @@
-"""What a run knows of its contacts: their status, what they carry, whether they are settled or accumulate."""
+"""The contacts of a run: their statuses and loads, and whether they have settled or their impacts accumulate."""
 import numpy as np
 
 from liedyn.machine.compiled.user_functions import raise_errors
@@ -24,7 +24,7 @@ GRIP, MOST_GRIP = 1e-6, 1e-3
 
 
 class Unreachable(Exception):
-    """Sliding friction fails in a part of the step behind a row."""
+    """Sliding friction has no solution in a part of the step after a row."""
 
     def __init__(self, step):
         super().__init__()
@@ -39,7 +39,7 @@ class Surfaces:
         return int(statuses(self.packed)[self.robot.constraint_index(name)])
 
     def present(self):
-        """Status of every constraint; in time-stepping contacts are what the forces of row 0 say."""
+        """Status of every constraint; in time-stepping that of contacts follows from the forces of row 0."""
         return by_forces(self, self.rows.lam[:1])[0] if self.integrator.stepping else statuses(self.packed)
 
     def contact_statuses(self):
@@ -47,25 +47,26 @@ class Surfaces:
         return statuses(self.packed)[self.contacts.index].tolist()
 
     def rubs(self, c):
-        """Has a contact friction with a limit?"""
+        """True if a contact has friction with a finite limit."""
         return self.contacts.count[c] > 1 and 0.0 < self.contacts.friction[c] < np.inf
 
     def _rubbing(self):
         return any(status == SLIDING and self.rubs(c) for c, status in enumerate(self.contact_statuses()))
 
     def loads(self, c, lam):
-        """Normal force (rows,), and what friction could hold beyond what it holds: infinite where it has no limit."""
+        """Normal force (rows,), and the friction limit minus the friction: infinite if there is no limit."""
         normal, friction = self.contacts.loads(c, lam)
         if not self.rubs(c) or self.contact_statuses()[c] != ON:
             return normal, np.full(len(lam), np.inf)
         return normal, self.contacts.friction[c] * normal - friction
 
     def grips(self, c, t, turns, begins):
-        """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to.
+        """True if a contact is to stick that could as well begin to slide, because it has just alternated between both.
 
-        It `turns` where it comes to rest, or slips, and `begins` where it has come to rest and does not stick.
+        `turns` is true if it comes to rest or begins to slip, `begins` if it has come to rest and does not stick.
 
-        Friction may then pass its disk a little before it slips again, and ten times as much each time this recurs.
+        Friction may then exceed its disk a little before the contact slips again, by ten times as much at each
+        recurrence.
         """
         again = begins and t - self.turned[c] < 0.01 * self.integrator.step
         if again:
@@ -76,7 +77,7 @@ class Surfaces:
         return again
 
     def put_directions(self):
-        """Tell the loops in which directions contacts slide."""
+        """Writes the directions in which contacts slide for the compiled loops."""
         set_directions(self.x, self.contacts.index, self.direction)
 
     def forces_at(self, t, q, v):
@@ -88,10 +89,10 @@ class Surfaces:
         return self.x.tau.copy()
 
     def look_for_redundancy(self, q):
-        """Do the rows of closed contacts depend on each other or on the equations? Then forces are not unique.
+        """True if rows of closed contacts depend on each other or on the equations, so that forces are not unique.
 
-        Those of one contact may, where the mechanism cannot move in all their directions. Three tangential rows span
-        no more than a plane, to which forces of least norm keep.
+        Rows of one contact may do so, if the mechanism cannot move in all their directions. Three tangential rows span
+        a plane only, in which forces of least norm lie.
         """
         constraint_state(self.packed, self.x, q, self.x.zero)
         used = np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0
@@ -101,9 +102,9 @@ class Surfaces:
         self.redundant = bool(rank - of_equations < np.count_nonzero(used & ~self.equations) - spare)
 
     def holds(self, rows, p):
-        """Are there forces that push, inside the friction disks, with which all contacts go on as they are?
+        """True if there are forces that push, within the friction disks, for which all contacts keep their modes.
 
-        Those that have been found take the place of the row's multipliers.
+        These forces then replace the row's multipliers.
         """
         t, now = float(rows.t[p]), np.array(self.contact_statuses())
         closed = np.flatnonzero(now > 0)
@@ -118,12 +119,13 @@ class Surfaces:
         return True
 
     def _may_step(self):
-        """May time-stepping pass what stops the steps of the run here: with closed contacts, rigid as they are?"""
+        """True if time-stepping may continue where the run's own steps stop: contacts are closed, and treated as
+        rigid."""
         return (self.settler is not None and self.integrator is self.usual
                 and any(status > OFF for status in self.contact_statuses()))
 
     def _step_through(self):
-        """Leave it to time-stepping for a while, if that is allowed: until contacts have settled."""
+        """Switches to time-stepping, if that is allowed, until contacts have settled."""
         if self.settler is None:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
@@ -132,20 +134,21 @@ class Surfaces:
         return True
 
     def _take_over(self):
-        """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
+        """Continues after time-stepping: contacts that its last step closed do not close again, unless they have
+        opened."""
         statuses(self.packed)[:] = self.present()
         self.integrator = self.usual
         gap = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
         self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
 
     def _settled(self):
-        """Has every contact that touches come to rest along its normal?"""
+        """True if every closed contact has come to rest along its normal."""
         gap, rate, _ = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
         speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
         return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
 
     def collided(self, t, names):
-        """Keep the times of impacts; stop where they accumulate."""
+        """Stores the times of impacts; raises an error where they accumulate."""
         for name in names:
             before = self.impacts.setdefault(name, [])
             before.append(t)

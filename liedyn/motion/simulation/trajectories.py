@@ -1,4 +1,4 @@
-"""Many simulated motions: one trajectory for each start, and their states as arrays."""
+"""Many simulated motions: one trajectory for each initial state, and their states as arrays."""
 import numpy as np
 
 from liedyn.machine.errors import InputError, shown
@@ -8,22 +8,22 @@ COLUMNS = "q", "v", "a", "tau", "lam"
 
 
 class Trajectories:
-    """What `simulate` returns for a batch of starts.
+    """The result of `simulate` for a batch of initial states.
 
     Attributes
     ----------
     shape : tuple of int
-        Leading axes of the starts.
+        Leading axes of the initial states.
     t : ndarray, shape (nt,)
-        Times [s] of all runs. Like the arrays below it is there if all runs have the same times: events add rows.
+        Times [s] of all runs. This and the arrays below exist only if all runs have the same times: events add rows.
     q, v, a, tau, lam : ndarray, shape (..., nt, nq), (..., nt, nv), ..., (..., nt, m)
-        As those of a `Trajectory`. Not-a-numbers behind the end of a run that failed, and all along where it could not
-        even start.
+        As in `Trajectory`. NaN after the end of a run that failed, and everywhere for runs that could not
+        start.
     failed : ndarray of bool, shape `shape`
-        Which runs stopped with an error; what they had computed is there. Of those that could not start nothing is:
-        taking their trajectory raises the error.
+        Runs that stopped with an error; their states up to there are available. For a run that could not start, taking
+        its trajectory raises the error.
     errors : dict
-        By index, a tuple of int, the error of each run that stopped.
+        The error of each failed run, by its index, a tuple of int.
 
     Examples
     --------
@@ -41,17 +41,17 @@ class Trajectories:
         self._times = self._found = self._labels = self._stacked = None
 
     def _keep(self, number, trajectory, error=None):
-        """The trajectory of a run that was made by itself, with the error that stopped it."""
+        """Stores the trajectory of a run made by itself, with the error that stopped it."""
         self._runs[number] = trajectory
         if error is not None:
             self.errors[self._index(number)] = error
 
     def _index(self, number):
-        """The index of a run along each axis of the starts."""
+        """The index of a run along each axis of the initial states."""
         return tuple(int(k) for k in np.unravel_index(number, self.shape))
 
     def _keep_together(self, times, found, labels):
-        """What runs side by side have left (`liedyn.motion.simulation.simulate_in_lanes.Runs`)."""
+        """Stores the results of runs in lanes (`liedyn.motion.simulation.simulate_in_lanes.Runs`)."""
         self._times, self._found, self._labels = times, found, labels
 
     @property
@@ -68,7 +68,7 @@ class Trajectories:
         return (self._run(number) for number in range(len(self._runs)))
 
     def __getitem__(self, index):
-        """The `Trajectory` of one run, by its index along each axis of the starts."""
+        """The `Trajectory` of one run, by its index along each axis of the initial states."""
         index = index if isinstance(index, tuple) else (index,)
         whole = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in index)
         if not whole or len(index) != len(self.shape) or any(not -n <= k < n for k, n in zip(index, self.shape)):

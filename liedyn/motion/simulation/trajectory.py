@@ -1,4 +1,4 @@
-"""What a simulation returns: every recorded state with its forces, energies and errors, and the events on the way."""
+"""The result of a simulation: every recorded state with its forces, energies and errors, and the events of the run."""
 import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,23 +20,23 @@ class EventRecord:
         Time [s].
     name : str
         Name of the event; for a unilateral constraint ``"contact <constraint>"`` where it closes or bounces,
-        ``"release ..."`` where it lets go, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold
-        it, ``"jam ..."`` where friction stops it at once (an impact without collision). What happens at one instant is
-        one change of the state: its records share their times and states, and one of them has the energy loss, the
-        first whose constraints have impulses. In time-stepping each contact that closes has its own.
-        ``"singular passage"`` where the constraints have lost rank or nearly so, which changes nothing, and adds no
+        ``"release ..."`` where it opens, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold
+        it, ``"jam ..."`` where friction stops it at once (an impact without collision). All changes at one time are one
+        change of the state: their records share times and states, and the first record whose constraints have impulses
+        has the energy loss. In time-stepping each contact that closes has its own.
+        ``"singular passage"`` where the constraints lose rank, exactly or nearly; it changes nothing, and adds no
         rows to the trajectory.
     q_before, v_before, q_after, v_after : ndarray
-        The state on both sides of it.
+        The state before and after it.
     impulse : ndarray, shape (m,)
         Impulses of the constraints, rows as in ``row_names`` [N m s, N s]: ``M (v_after - v_before) = -G^T impulse``,
-        summed over the records of the instant, each of which has the rows of its own constraints.
+        summed over the records at this time, each of which has the rows of its own constraints.
     energy_loss : float
         Kinetic and potential energy before minus after [J].
     on, off : tuple of str
-        Constraints that it has switched, contacts that have closed or opened among them.
+        Constraints that it has switched, including contacts that have closed or opened.
     condition : float
-        Of a singular passage: the largest condition number of G in a row; else not a number.
+        For a singular passage the largest condition number of G in a row; else NaN.
 
     Examples
     --------
@@ -76,25 +76,26 @@ class Trajectory:
     q, v, a : ndarray, shape (nt, nq), (nt, nv), (nt, nv)
         Configurations, velocities, accelerations.
     tau : ndarray, shape (nt, nv)
-        Generalised forces of the inputs and of force elements together.
+        Generalised forces of the inputs plus those of force elements.
     lam : ndarray, shape (nt, m)
         Multipliers of ``M a + h = tau - G^T lam``; zero in the rows of constraints that are off.
     constraint_wrenches : dict
-        For every loop the wrench (moment, force), shape (nt, 6), as `forward_dynamics` gives it.
+        For every loop the wrench (moment, force), shape (nt, 6), as in `forward_dynamics`.
     active : ndarray of bool, shape (nt, nc)
-        Which constraints are on, in the order of ``constraint_names``; of one-sided ones, which are closed.
+        Constraints that are on, in the order of ``constraint_names``; one-sided ones if they are closed.
     status : ndarray of int, shape (nt, nc)
-        The same in detail: 0 off, 1 on or sticking, 2 closed without tangential rows (sliding), -1 open.
+        Status of each constraint: 0 off, 1 on or sticking, 2 closed without tangential rows (sliding), -1 open.
     kinetic, potential : ndarray, shape (nt,)
-        Energies [J]; `potential` with what springs, gas springs and bushings hold.
+        Energies [J]; `potential` includes springs, gas springs and bushings.
     input_work, other_work : ndarray, shape (nt,)
-        Work since the start [J]: of the inputs and of what force elements do not hold (their damping, friction, motors,
-        applied forces, laws that are functions); of dampers of joints, external wrenches and moving targets.
+        Work since the start [J]. `input_work`: of the inputs and of force elements without their stored energy
+        (damping, friction, motors, applied forces, laws that are functions). `other_work`: of dampers of joints,
+        external wrenches and moving targets.
     position_residual, velocity_residual : ndarray, shape (nt,)
         Largest closure error [rad, m] and largest violation of ``G v = b`` [rad/s, m/s].
     condition : ndarray, shape (nt,)
-        How far a singular configuration is: largest by smallest pivot (null space) or singular value (SVD) of G; not
-        a number for the other formulations.
+        Distance from a singular configuration: ratio of largest to smallest pivot (null space) or singular value (SVD)
+        of G; NaN for the other formulations.
     events : tuple of EventRecord
     robot : str
         Name of the robot.
@@ -136,7 +137,7 @@ class Trajectory:
     method: str = ""
     formulation: str = ""
     stabilisation: str = ""
-    # the robot itself, for pictures; neither saved nor pickled
+    # the robot itself, for animations; neither saved nor pickled
     _robot: object = field(default=None, compare=False)
 
     def __getstate__(self):
@@ -149,10 +150,10 @@ class Trajectory:
 
     @property
     def energy_drift(self):
-        """Energy less its first value, the work done and the losses at events [J]: zero but for errors, shape (nt,)."""
+        """Energy minus its first value, the work done and the losses at events [J]: zero up to errors, shape (nt,)."""
         drift = self.energy - self.energy[0] - self.input_work - self.other_work
         for event in self.events:
-            # of the two rows of an event the second comes after the loss
+            # the second of the two rows of an event is after the loss
             drift[np.searchsorted(self.t, event.t, side="right") - 1:] += event.energy_loss
         return drift
 
@@ -177,14 +178,14 @@ class Trajectory:
         return self.q[:, _place(name, self.coordinate_names + self.row_names)]
 
     def plot(self, names=None, ax=None):
-        """Draw columns over time, and events as lines across.
+        """Plot columns over time, with events as vertical lines.
 
         Parameters
         ----------
         names : str or sequence of str, optional
-            Columns, as ``trajectory[name]`` takes them, or ``"energy"``; by default the coordinates, ten at most.
+            Columns, as in ``trajectory[name]``, or ``"energy"``; by default the coordinates, at most ten.
         ax : matplotlib axes, optional
-            Where to draw. Default: a new figure.
+            Axes to draw in. Default: a new figure.
 
         Returns
         -------
@@ -196,7 +197,7 @@ class Trajectory:
         LiedynError
             Matplotlib is not installed.
         InputError
-            There is no such column.
+            There is no column of that name.
 
         Examples
         --------
@@ -210,20 +211,20 @@ class Trajectory:
         return plot(self, names, ax)
 
     def animate(self, path, robot=None, speed=1.0, rate=25.0, progress=None):
-        """Write a moving picture of the run.
+        """Write an animation of the run.
 
         Parameters
         ----------
         path : str or Path
             ``.gif``, or ``.mp4`` where FFmpeg is installed.
         robot : Robot, optional
-            Whose run it is: needed for trajectories that were loaded from a file.
+            The robot of the run: needed for trajectories that were loaded from a file.
         speed : float
-            Seconds of the run in a second of the picture.
+            Seconds of the run per second of the animation.
         rate : float
-            Pictures in a second, between 0.1 and 1000.
+            Pictures per second, between 0.1 and 1000.
         progress : bool, optional
-            Shows how far it is, as in `simulate`.
+            Shows a progress bar, as in `simulate`.
 
         Returns
         -------
@@ -235,7 +236,7 @@ class Trajectory:
         LiedynError
             Matplotlib, or FFmpeg for ``.mp4``, is not installed, or the file cannot be written.
         InputError
-            Another ending, no robot, or another one; the trajectory is empty; more than 10,000 pictures.
+            Another file type, no robot, or another one; the trajectory is empty; more than 10,000 pictures.
 
         Examples
         --------
@@ -251,12 +252,12 @@ class Trajectory:
         return animate(self, path, robot if robot is not None else self._robot, speed, rate, progress)
 
     def to_dataframe(self):
-        """All columns as a table of pandas, one row for each state.
+        """All columns as a pandas table, one row for each state.
 
         Returns
         -------
         pandas.DataFrame
-            Its index is the time, "t"; columns are named as ``trajectory[name]`` takes them, then the energies and
+            Its index is the time, "t"; columns are named as in ``trajectory[name]``, followed by the energies and
             residuals. At an event there are two rows of the same time.
 
         Raises
@@ -302,7 +303,7 @@ class Trajectory:
 
         Notes
         -----
-        Arrays by their names; names and events' numbers as JSON text in ``meta``. No pickles.
+        Arrays are stored by their names; names and the numbers of events as JSON text in ``meta``. No pickles.
 
         Examples
         --------
@@ -328,7 +329,7 @@ class Trajectory:
 
     @classmethod
     def load(cls, path):
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Parameters
         ----------
@@ -342,7 +343,7 @@ class Trajectory:
         Raises
         ------
         InputError
-            The file is not one that `save` has written, or no regular file.
+            The file was not written by `save`, or is no regular file.
 
         Notes
         -----
@@ -361,7 +362,7 @@ class Trajectory:
         try:
             with open_regular(path) as archive, np.load(archive, allow_pickle=False) as file:
                 data = {name: file[name] for name in file.files}
-        except Exception as error:  # NumPy and the zip library raise all kinds
+        except Exception as error:  # NumPy and the zip library raise errors of all kinds
             raise InputError(f"{shown(path)} cannot be read as a trajectory: {said(error)}") from error
         try:
             return _made(cls, data)
@@ -370,7 +371,7 @@ class Trajectory:
 
 
 def _made(kind, data):
-    """A trajectory from the arrays of a file."""
+    """An object of this class from the arrays of a file."""
     meta, events = json.loads(str(data.pop("meta"))), []
     for k, values in enumerate(meta.pop("events")):
         prefix = f"event_{k}_"
@@ -382,7 +383,7 @@ def _made(kind, data):
 
 
 def _split(record):
-    """Fields of a dataclass by name: those that are arrays, and the others."""
+    """Fields of a dataclass by name: arrays, and all others."""
     values = {f.name: getattr(record, f.name) for f in fields(record) if not f.name.startswith("_")}
     arrays = {name: x for name, x in values.items() if isinstance(x, np.ndarray)}
     return arrays, {name: x for name, x in values.items() if name not in arrays}

@@ -1,4 +1,4 @@
-"""What a run carries through its compiled loops: settings, inputs and scratch arrays; and how steps can end."""
+"""Settings, inputs and scratch arrays of a run's compiled loops, and the statuses with which steps end."""
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from liedyn.model.packed_records import MODEL
 from liedyn.model.size import row_sizes
 from liedyn.motion.simulation.friction import FRICTION, room_for_friction
 
-# what projection does with the energy
+# use of the energy in projection
 FREE_ENERGY, WANTED_ENERGY, BOUNDED_ENERGY = range(3)
 
 STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
@@ -29,10 +29,10 @@ NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
 FORMULATIONS = ("nullspace", "svd", "multiplier", "unified", "momenta")
 NULLSPACE, SVD, MULTIPLIER, UNIFIED, MOMENTA = range(5)
 
-# where the inputs come from
+# kinds of inputs
 TABLE, FUNCTION = range(2)
 
-# how a step can end
+# statuses of steps
 OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED, TOO_SMALL = range(8)
 
 FAILED = -1
@@ -50,29 +50,29 @@ MESSAGES = {
     TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
 }
 
-# columns of the scalars kept with every state
+# columns of the scalars stored with every state
 CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
 
 
 class Settings(NamedTuple):
-    """Numbers that do not change during a run."""
+    """Numbers that are constant during a run."""
 
     tableau: MATRIX  # of the explicit method, see `liedyn.motion.simulation.integrators.explicit`
-    on_group: bool  # is it made in local coordinates of the configuration group?
+    on_group: bool  # true if it is made in local coordinates of the configuration group
     rho: float  # spectral radius at infinity of the generalised-alpha method
     formulation: int
     stabilisation: int
-    rate: float  # constraints are pulled back to phi + rate psi + stiffness g = 0
+    rate: float  # Baumgarte's feedback: phi + rate psi + stiffness g = 0
     stiffness: float
-    tolerance: float  # largest residual that contradicting rows may leave [rad, sizes of the mechanism]
+    tolerance: float  # largest residual that contradictory rows may leave [rad, sizes of the mechanism]
     rank_tolerance: float
-    energy: int  # is energy an invariant to be projected on, a bound that contacts must not pass, or neither?
-    all_power: bool  # is there power of moving targets or external wrenches?
-    friction: bool  # does anything rub?
+    energy: int  # energy is restored by projection, or bounded where contacts move the state, or neither
+    all_power: bool  # true if moving targets or external wrenches have power
+    friction: bool  # true if some contact slides with friction
     input_kind: int
-    direct: bool  # are the inputs the generalised forces themselves?
-    input_address: int  # of a C function u(t, q, v)
-    feedback_address: int  # of one that gives its derivatives by q and v, 0 if they are unknown or not used
+    direct: bool  # true if the inputs are the generalised forces themselves
+    input_address: int  # address of a C function u(t, q, v)
+    feedback_address: int  # address of its derivatives by q and v, 0 if they are unknown or not used
     largest: VECTOR  # (n) speeds above which a run has diverged
 
 
@@ -83,18 +83,18 @@ class Work(NamedTuple):
     none: VECTOR  # empty
     table: MATRIX  # inputs (rows, nu)
     actuators: MATRIX  # (n, nu)
-    drives: MATRIX  # the same, and behind it the identity if there are force elements
+    drives: MATRIX  # the actuators, followed by the identity if there are force elements
     damping: VECTOR  # (n)
     holonomic: INTEGERS  # (m) 1 for rows with a residual
     every: INTEGERS  # (m) 1
-    dependent: types.int64[:, ::1]  # (2, n) 1 for coordinates, velocities that the others determine
-    pivots: VECTOR  # (2) worth of that choice when it was made, and now
+    dependent: types.int64[:, ::1]  # (2, n) 1 for dependent coordinates, dependent velocities
+    pivots: VECTOR  # (2) last pivot of that choice when it was made, and now
     columns: MATRIX  # (n, m + 1)
     order: INTEGERS  # (m or n)
     world: VECTOR  # recursions in world coordinates
     solve: VECTOR  # of the null-space formulation
     local: VECTOR  # recursions in link coordinates
-    slopes: types.float64[:, :, ::1]  # (2, n, n) those of the forces of force elements, or empty
+    slopes: types.float64[:, :, ::1]  # (2, n, n) slopes of the forces of force elements, or empty
     u: VECTOR  # (nu)
     feedback: types.float64[:, :, ::1]  # (2, nu, n) its derivatives by q and v
     tau: VECTOR  # (n)
@@ -106,9 +106,9 @@ class Work(NamedTuple):
     L: MATRIX  # (n, n) its Cholesky factor
     G: MATRIX  # (m, n)
     Y: MATRIX  # (m, n + 1)
-    sizes: MATRIX  # (2, m) singular values of G and how much each matters
+    sizes: MATRIX  # (2, m) singular values of G and their weights
     residual: VECTOR  # (m)
-    row_sizes: VECTOR  # (m) what residuals are measured in: 1 rad, or the mechanism's size
+    row_sizes: VECTOR  # (m) scales of residuals: 1 rad, or the mechanism's size
     psi: VECTOR  # (m)
     q_stage: VECTOR  # (nq)
     step: VECTOR  # (nq)
@@ -116,10 +116,10 @@ class Work(NamedTuple):
     v_stage: VECTOR  # (n)
     a_stage: MATRIX  # (stages, n)
     lam_stage: VECTOR  # (m)
-    power: MATRIX  # (stages, 2) of the inputs, and of everything else that is not in the energy
+    power: MATRIX  # (stages, 2) of the inputs, and of all else that changes the energy
     number: VECTOR  # (1)
-    friction: FRICTION  # what `liedyn.motion.simulation.friction` keeps of contacts
-    elements: MODEL  # force elements: what they measure,
+    friction: FRICTION  # contact data of `liedyn.motion.simulation.friction`
+    elements: MODEL  # force elements: their measurements,
     laws: LAWS_TYPE
     element_work: VECTOR
     momenta: MATRIX  # (4 + 3 m, n) of the formulation in momenta, or empty (`liedyn.motion.simulation.momenta_run`)
@@ -139,18 +139,18 @@ class Rows(NamedTuple):
     """States one after the other, written by the loops: row k + 1 is one step after row k."""
 
     t: np.ndarray  # (rows)
-    held: np.ndarray  # (rows) row of the input table that holds from this time on
+    held: np.ndarray  # (rows) row of the input table that is used from this time on
     q: np.ndarray
     v: np.ndarray
     a: np.ndarray
     tau: np.ndarray
     lam: np.ndarray
     scalars: np.ndarray  # (rows, N_SCALARS)
-    memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, not a number where it begins
+    memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, NaN at its start
 
 
 def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
-    """Scratch arrays of a run by a method of so many stages, in momenta or not."""
+    """Scratch arrays of a run by a method with `stages` stages, in momenta or not."""
     n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
     every, holonomic = np.ones((2, m), np.int64)
     elements, of_elements = robot.elements or NO_ELEMENTS, n if robot.elements else 0
@@ -175,7 +175,7 @@ def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
 
 
 def make_rows(robot, count):
-    """Room for that many states."""
+    """Rows for `count` states."""
     n, m = robot.nv, int(robot.ints[N_ROWS])
     return Rows(np.empty(count), np.zeros(count, np.int64), np.empty((count, robot.nq)), np.empty((count, n)),
                 np.empty((count, n)), np.empty((count, n)), np.empty((count, m)), np.zeros((count, N_SCALARS)),
@@ -183,6 +183,6 @@ def make_rows(robot, count):
 
 
 def copy_row(rows, k, to, l):
-    """Row k of one becomes row l of the other."""
+    """Copies row k of `rows` to row l of `to`."""
     for source, target in zip(rows, to):
         target[l] = source[k]

@@ -1,4 +1,4 @@
-"""Methods of integration, one file each. A new one is a file with its `METHODS`, and its name in FILES."""
+"""Integration methods, one per file. A new one is a file with its `METHODS`, and its name in FILES."""
 import textwrap
 from importlib import import_module
 from itertools import groupby
@@ -16,7 +16,7 @@ METHODS = {method.name: method for file in FILES for method in import_module(f"{
 
 
 def described(function):
-    """Put names and summaries of the methods into a function's docstring, in place of the word METHODS."""
+    """Inserts names and summaries of the methods into a function's docstring, in place of the word METHODS."""
     lines = []
     for summary, some in groupby(METHODS.values(), lambda method: method.summary):
         text = f"{', '.join([f'``{each.name!r}``' for each in some])}: {summary}."

@@ -1,16 +1,16 @@
 """Adaptive integration by SciPy's solvers, those of `solve_ivp`, in local coordinates of the configuration group.
 
-The solver sees an ordinary vector y = (u, v, W): q = q_c exp(u) about a centre q_c, and the works W. With udot =
-J_r^-1(u) v that is exact; before a turn u comes near 2 pi, where J_r is singular, the centre moves to the present
-state. For one-dof joints it never has to.
+The solver integrates an ordinary vector y = (u, v, W): q = q_c exp(u) about a centre q_c, and the works W. With udot =
+J_r^-1(u) v that is exact; before a rotation u approaches 2 pi, where J_r is singular, the centre is moved to the
+present state. For one-dof joints that is never necessary.
 
-Stabilisation is part of the right side: it is evaluated at the projection of (q, v) on the constraints, and what is
-recorded is the projection too. So every solver can be used as it is, the errors of its own state across the manifold
-do not feed back, and dense output stays consistent. The implicit solvers get its exact Jacobian
+Stabilisation is part of the right side: it is evaluated at the projection of (q, v) on the constraints, and the
+projection is also what is recorded. So every solver can be used unchanged, errors of its own state off the manifold do
+not feed back, and dense output stays consistent. The implicit solvers get the exact Jacobian of that right side
 (`derivatives`).
 
-Steps are shortened where what is tried lies behind a contact or a singular configuration, and no rate is found there.
-What slides keeps the direction of its slip from the beginning of a step, whatever is tried.
+Steps are shortened if a trial state lies beyond a contact or a singular configuration, where the right side has no
+value. Sliding contacts keep the direction of their slip from the beginning of a step for all trial states.
 """
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -48,7 +48,7 @@ LARGEST_TURN = 1.0
 
 @kernel_in_place
 def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
-    """Row k, whose time and inputs are set, from y, and ydot = (J_r^-1(u) v, a, powers); returns a status."""
+    """Completes row k, whose time and inputs are set, from y; ydot = (J_r^-1(u) v, a, powers). Returns a status."""
     q, v = rows.q[k], rows.v[k]
     n = v.size
     rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK] = y[2 * n], y[2 * n + 1]
@@ -65,7 +65,7 @@ def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
 
 
 class _Stop(Exception):
-    """The right side could not be evaluated: of a step that is tried, or at its beginning."""
+    """The right side could not be evaluated: at a trial state, or at the beginning of a step."""
 
 
 class _Piece(NamedTuple):
@@ -79,16 +79,16 @@ class _Piece(NamedTuple):
 
 
 class SciPySolver:
-    """An integrator of a run, made of one of SciPy's.
+    """An integrator of a run, made from one of SciPy's.
 
     Parameters
     ----------
     solver : type
         A subclass of `scipy.integrate.OdeSolver`.
     grid : Grid
-        Times at which inputs change, and at which rows are wanted if `on_grid`.
+        Times at which inputs change, and of the rows if `on_grid`.
     on_grid : bool
-        Rows at the times of the grid, by dense output, or at the solver's own steps.
+        True: rows at the times of the grid, by dense output. False: at the solver's own steps.
     options : dict
         rtol, atol, max_step.
     """
@@ -108,7 +108,7 @@ class SciPySolver:
         run.rows.held[0] = self.row
 
     def advance(self, run, count, known):
-        """Rows until there are `count` of them, or the end."""
+        """Computes rows until there are `count` of them, or up to the end of the run."""
         done, self.pieces = 0, self.pieces[-1:]
         while done < count and run.rows.t[done] < run.end:
             wanted = self._next_time(run.rows.t[done])
@@ -127,14 +127,14 @@ class SciPySolver:
         return self._put(run, t, run.single, 0) if t > run.rows.t[k] else OK
 
     def between(self, run, done):
-        """Times between rows 0 to done at which guards are to be looked at: tenths of the solver's steps."""
+        """Times between rows 0 to done at which guards are evaluated: tenths of the solver's steps."""
         tenths = np.unique(np.concatenate(
             [np.linspace(piece.start, piece.end, LOOKS, endpoint=False) for piece in self.pieces] or [np.empty(0)]))
         t = run.rows.t[:done + 1]
         return [tenths[(tenths > begin) & (tenths < end)].tolist() for begin, end in zip(t[:-1], t[1:])]
 
     def _next_time(self, t):
-        """Time of the row behind one at t, None if the solver is not there yet."""
+        """Time of the row after one at t, None if the solver has not reached it yet."""
         if not self.pieces or self.pieces[-1].end <= t:
             return None
         if not self.on_grid:
@@ -145,28 +145,28 @@ class SciPySolver:
     def _put(self, run, t, rows, k):
         """Row k at time t, from the piece that contains it."""
         piece = next((piece for piece in self.pieces if t <= piece.end), None)
-        if piece is None:  # the solver has not come so far
+        if piece is None:  # the solver has not reached t
             return TOO_SMALL
         return self._evaluate(run, run.o, t, piece.row, piece.center, piece.value(t), rows, k)[0]
 
     def _evaluate(self, run, o, t, row, center, y, rows, k):
-        """(status, ydot), and row k complete."""
+        """(status, ydot); row k is completed."""
         rows.t[k], rows.held[k], y_dot = t, row, np.empty_like(y)
         return evaluate(run.packed, o, run.x, self.step, run.energy_at_no_work, center, np.ascontiguousarray(y), rows,
                         k, y_dot), y_dot
 
     def _begin(self, run, t, center, y):
-        """A new solver from (t, y) to the next change of the inputs, or the end."""
+        """A new solver from (t, y) to the next change of the inputs, or the end of the run."""
         last = len(run.x.table) - 1
         self.center, self.row = center, min(self.grid.number(t), last)
         bound = self.grid.next_time(t) if self.row < last else run.end
         self._solve(run, t, y, bound, None if self.size is None else min(self.size, bound - t))
 
     def _solve(self, run, t, y, bound, first):
-        """A new solver from (t, y), with a first step if it is known; None, and a status, where there is none."""
+        """A new solver from (t, y), with a given first step or its own; None, and a status, if the right side fails."""
         center, row = self.center, self.row
 
-        # the energy of a stage may be above the bound of the motion's
+        # the energy at a stage may exceed the bound for the motion
         o = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
 
         def rates(t, y):
@@ -189,7 +189,7 @@ class SciPySolver:
             return J
 
         self.rates = rates
-        # of a function without its derivative nothing is known: there SciPy takes its differences of the right side
+        # without the derivative of a user's function SciPy uses differences of the right side
         known = run.o.input_kind != FUNCTION or run.o.feedback_address != 0
         exact = {"jac": jacobian} if known and issubclass(self.kind, IMPLICIT) else {}
         self.solver = None
@@ -200,12 +200,12 @@ class SciPySolver:
                 first = self._shorter(t)
 
     def _shorter(self, t):
-        """A shorter step from t than the one of which a stage could not be evaluated; 0 if there is none."""
+        """A shorter first step from t than the one that failed at a stage; 0 if there is none."""
         first = SHORTER * (self.tried - t)
         return first if first > SHORTEST * np.spacing(abs(t)) else 0.0
 
     def _step(self, run):
-        """One step of the solver, from a new centre or with new inputs if it is time; returns a status."""
+        """One step of the solver, with a new centre or new inputs if needed; returns a status."""
         if self.solver is not None and (
                 self.solver.status == "finished" or largest_turn(run.packed, self.solver.y) > LARGEST_TURN ** 2):
             n, y, center = run.robot.nv, self.solver.y.copy(), np.empty_like(self.center)
@@ -232,7 +232,7 @@ class SciPySolver:
         if self.solver.status == "failed":
             return TOO_SMALL if np.isfinite(self.solver.y).all() else NOT_FINITE
         if getattr(self.solver, "jac_factor", None) is not None:
-            # SciPy enlarges, without end, increments of what the right side does not depend on: no more than the state
+            # SciPy would enlarge difference increments without limit if the right side is constant: limit by the state
             np.minimum(self.solver.jac_factor, 1.0, out=self.solver.jac_factor)
         self.size = self.solver.step_size
         self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), dense, self.center, self.row))
@@ -241,7 +241,7 @@ class SciPySolver:
 
 @dataclass(frozen=True)
 class Adaptive(Method):
-    """One of SciPy's adaptive solvers as `simulate`'s `method`.
+    """One of SciPy's adaptive solvers as the `method` of `simulate`.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class Adaptive(Method):
     Raises
     ------
     InputError
-        Another name, or a number that is not positive.
+        The name is unknown, or a number is not positive.
 
     Examples
     --------
@@ -278,18 +278,18 @@ class Adaptive(Method):
 
     @property
     def summary(self):
-        """For the docstring of `simulate`."""
+        """Summary for the docstring of `simulate`."""
         implicit = ", implicit, with the exact Jacobian unless the inputs are a function without its derivative"
         return (f"SciPy's adaptive solvers in local coordinates of the group{implicit * self.uses_derivatives}; "
                 "`Adaptive` has their tolerances")
 
     @property
     def uses_derivatives(self):
-        """Is it implicit?"""
+        """True for implicit solvers, which use the Jacobian."""
         return issubclass(SOLVERS[self.name], IMPLICIT)
 
     def _integrator(self, grid, on_grid):
-        """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""
+        """The object that makes the steps of one run; `on_grid`: the user has chosen the grid."""
         if not (grid.end - grid.start) / self.max_step < MOST_STEPS:
             raise InputError(f"max_step must make no more than {MOST_STEPS:g} steps to t_final, got {self.max_step:g}")
         return SciPySolver(SOLVERS[self.name], grid, on_grid,

@@ -1,9 +1,9 @@
-"""What implicit methods need: derivatives at a state, an elimination, and the Jacobian of the right side.
+"""Derivatives for implicit methods: of the equations of motion at a state, and the Jacobian of the right side.
 
 SciPy's implicit solvers (`adaptive`) get the exact Jacobian of their right side, which maps y = (u, v, W) to (udot, a,
-powers), at the projection (q', v') of (q_c exp u, v) on the constraints. Its derivative follows the same way. A
-variation of y displaces q by dq = J_r(u) du and changes v by dv; with the right inverse G^# of the stabilisation (of
-least kinetic energy, or in the dependent coordinates alone)
+powers), at the projection (q', v') of (q_c exp u, v) on the constraints. A variation of y displaces q by dq = J_r(u) du
+and changes v by dv; with the right inverse G^# of the stabilisation (of least kinetic energy, or in the dependent
+coordinates alone) the projection varies by
 
     dq' = dq - G_h^# G_h dq                     holonomic rows h
     dv' = dv - G^# (G dv + dpsi/dq dq')         psi = G v - b, all rows
@@ -15,12 +15,12 @@ phi = G a + Gdot v - bdot = 0 gives the accelerations: for independent rows, wit
 
     dF = (dID/dq + d(G^T lambda)/dq - dtau/dq) dq' + (dID/dv - dtau/dv) dv'        dphi = dphi/dq dq' + dphi/dv dv'
 
-Baumgarte's terms and those of the velocity level are part of phi. With u' = log(q_c^-1 q'), udot = J_r^-1(u') v' varies
-by J_r^-1 dv' + d(J_r^-1 v')/du (J_r^-1 dq').
+Baumgarte's terms and those of the velocity level are part of phi. With u' = log(q_c^-1 q'), the variation of
+udot = J_r^-1(u') v' is J_r^-1 dv' + d(J_r^-1 v')/du (J_r^-1 dq').
 
-G^# is taken at the projected state, and the residual of a loop is taken to vary by G dq; both are exact on the
-constraints. Off them the error is of the size of the residual, small for the solver's Newton method, whose right side
-is exact.
+G^# is evaluated at the projected state, and the residual of a loop is assumed to vary by G dq; both are exact on the
+constraints. Off them the error is of the size of the residual, which is harmless in the solver's Newton method, as the
+right side itself is exact.
 """
 from collections import namedtuple
 
@@ -51,7 +51,7 @@ by the tangent at q, and by v. And scratch numbers."""
 
 @kernel
 def make_derivatives(model, x):
-    """Room for them."""
+    """Arrays for the derivatives."""
     m, n = x.G.shape
     return Derivatives(
         np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((m, n)),
@@ -60,7 +60,7 @@ def make_derivatives(model, x):
 
 @kernel_in_place
 def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, d):
-    """G, M and all derivatives but those of inputs and force elements, which are zero."""
+    """G, M and all derivatives, except those of inputs and force elements, which are set to zero."""
     world_motion(SCALAR, model, q, v, a, d.work)
     jacobian_rows(model, q, d.work, G)
     derivative_rows(model, q, v, a, d.work, d.psi_q, d.phi_q, d.phi_v)
@@ -72,14 +72,14 @@ def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, d):
 
 @kernel_in_place
 def put_derivatives(model, o, x, t, q, v, a, lam, d):
-    """The derivatives at a state whose moving constraints are at time t already, x.M and x.G as well."""
+    """All derivatives at a state; the time of moving constraints, x.M and x.G must be up to date."""
     put_mechanism_derivatives(model, x.f_ext, q, v, a, lam, x.G, x.M, d)
     add_feedback(o, x, t, q, v, d.tau_q, d.tau_v)
 
 
 @kernel_in_place
 def columns_by_exponent(model, u, D, column, out):
-    """out = D J_r(u): columns by u, of q exp(u), from columns by the tangent there; `column` is scratch (2, n)."""
+    """out = D J_r(u): from columns in the tangent space to columns by u of q exp(u); `column` (2, n) is scratch."""
     n = u.size
     for c in range(n):
         column[0, :] = 0.0
@@ -97,7 +97,7 @@ def eliminate(A, b, n):
         for i in range(k + 1, n):
             if abs(A[i, k]) > abs(A[best, k]):
                 best = i
-        if not abs(A[best, k]) > 0.0:  # a NaN is no pivot either
+        if not abs(A[best, k]) > 0.0:  # NaN is no pivot either
             return False
         if best != k:
             for j in range(k, n):
@@ -118,7 +118,7 @@ def eliminate(A, b, n):
 
 @inline
 def twist_of(free, x, j):
-    """The part of a ball or free joint in a vector, as a twist; a ball joint moves no point."""
+    """The entries of a ball or free joint in a vector, as a twist; the linear part of a ball joint is zero."""
     return get3(SCALAR, x, j), get3(SCALAR, x, j + 3) if free else (0.0, 0.0, 0.0)
 
 
@@ -147,7 +147,7 @@ def jacobian_by_exponent(model, u):
 
 
 class RightInverse:
-    """G^# of the stabilisation, and what it does to variations of the state."""
+    """G^# of the stabilisation, and the projection of variations of the state."""
 
     def __init__(self, robot, o, x, psi_q):
         self.robot, self.G, self.psi_q, self.holonomic = robot, x.G, psi_q, x.holonomic != 0
@@ -157,41 +157,41 @@ class RightInverse:
         else:
             try:
                 self.root = np.linalg.cholesky(x.M)
-            except np.linalg.LinAlgError:  # as `metric`
+            except np.linalg.LinAlgError:  # as in `metric`
                 pass
 
     def of(self, rows, marks):
-        """G^# of the rows, zeros for those that do not count, in the columns that are marked."""
+        """G^# for the marked rows; the columns of the others are zero."""
         marked = rows * marks
         Y = np.linalg.solve(self.root, marked.T).T
         return np.linalg.solve(self.root.T, pseudoinverse(Y[None], rank_of_rows(self.robot, marked, self.tolerance))[0])
 
     def positions(self, dq):
-        """dq'."""
+        """dq' = dq - G_h^# G_h dq."""
         G = np.where(self.holonomic[:, None], self.G, 0.0)
         return dq - self.of(G, self.marks[0]) @ (G @ dq)
 
     def velocities(self, dq, dv):
-        """dv'."""
+        """dv' = dv - G^# (G dv + dpsi/dq dq')."""
         return dv - self.of(self.G, self.marks[1]) @ (self.G @ dv + self.psi_q @ dq)
 
 
 def at_energy(robot, q, v, h, M, inverse, dq, dv):
-    """(dq', dv') where the projection also restores the energy, E(q', v') = E_0 + W, W the last two columns.
+    """(dq', dv') if the projection also restores the energy, E(q', v') = E_0 + W; W are the last two columns.
 
-    The correction is a multiple s of the direction e that `correct_energy` goes: ds = (dW - dE) / (dE along e).
+    The correction is a multiple s of the direction e of `correct_energy`: ds = (dW - dE) / (dE along e).
     """
     rest = np.zeros(len(v))
     fall = rnea(robot, q, rest, rest)
     if robot.elements is not None:
         fall += energy_slope(robot, q)[0]
-    # the kinetic energy varies by v . d(M v)/dq / 2, which is what accelerations v add to the forces
+    # the derivative of the kinetic energy, v . d(M v)/dq / 2, from the force of accelerations v
     E_q = fall + 0.5 * v @ (rnea_derivatives(robot, q, rest, v)[0] - rnea_derivatives(robot, q, rest, rest)[0])
     e_q = h * h * np.linalg.solve(M, fall)
     e_q -= inverse.of(inverse.G, inverse.marks[1]) @ (inverse.G @ e_q)
     e_v = inverse.velocities(e_q, v)
     slope = E_q @ e_q + v @ M @ e_v
-    if not slope > 0.0:  # at rest in equilibrium nothing changes the energy
+    if not slope > 0.0:  # at rest in equilibrium no direction changes the energy
         return dq, dv
     ds = -(E_q @ dq + v @ M @ dv)
     ds[-2:] += 1.0
@@ -211,7 +211,7 @@ def right_side_jacobian(run, o, t, h, center, y):
     Raises
     ------
     LinAlgError
-        No inertia resists some motion.
+        Some motion has no inertia.
     """
     x, n = run.x, run.robot.nv
     q, v, a, lam = (part[1].copy() for part in (run.single.q, run.single.v, run.single.a, run.single.lam))
@@ -228,10 +228,10 @@ def right_side_jacobian(run, o, t, h, center, y):
     dtau, dID = d.tau_q @ dq + d.tau_v @ dv, d.ID_q @ dq + d.ID_v @ dv
     dphi = (d.phi_q + o.rate * d.psi_q + o.stiffness * x.holonomic[:, None] * x.G) @ dq + (d.phi_v + o.rate * x.G) @ dv
     (rank,), (order,), _ = ranks(run.robot, x.G[None], o.rank_tolerance)
-    rows = order[:rank]  # redundant ones may have drifted apart
+    rows = order[:rank]  # redundant rows may have drifted apart
     J[n:2 * n] = da = accelerations(x.G[rows], x.M, dID + d.force_q @ dq - dtau, dphi[rows])
-    # the rows of `put_power`: tau . v, to which what is held comes at the end, and v . (ID without the external
-    # wrenches) - tau . v - damping v . v
+    # the rows of `put_power`: tau . v, to which the power into stored energy is added at the end, and v . (ID without
+    # the external wrenches) - tau . v - damping v . v
     J[2 * n] = x.tau @ dv + v @ dtau
     J[2 * n + 1] = -2.0 * (x.damping * v) @ dv
     if o.all_power:

@@ -1,14 +1,14 @@
-"""Explicit Runge-Kutta methods with fixed steps, from their tableaux: row after row, nothing allocated.
+"""Explicit Runge-Kutta methods with fixed steps, from their tableaux, without allocation.
 
     q_i = q + h sum_j a_ij qdot_j        v_i = v + h sum_j a_ij vdot_j        q_new, v_new with b_j in place of a_ij
 
-On the numbers of q, quaternions are in their linear space: Qdot = Q (w, 0) / 2 is an ordinary equation in R^4 that
-keeps the length of Q, so a method has its order there; the rounding of the length is taken away after each step. What
-the dynamics see are unit quaternions.
+On the numbers of q, quaternions are treated in their linear space: Qdot = Q (w, 0) / 2 is an ordinary equation in R^4
+that preserves the length of Q, so that a method keeps its order; rounding of the length is removed after each step. The
+dynamics are evaluated at unit quaternions.
 
 On the group (Munthe-Kaas 1998, 1999; Hairer, Lubich and Wanner 2006, IV.8.2) q_i = q exp(u_i) with local coordinates u
-and udot = dexp^-1_{-u} v, started anew at each step; the inverse of dexp is exact here, so no commutator is truncated.
-For one-dof joints both are the same.
+and udot = dexp^-1_{-u} v, started anew at each step; the inverse of dexp is exact here, without truncated commutators.
+For one-dof joints both forms are the same.
 """
 import numpy as np
 
@@ -29,7 +29,7 @@ from liedyn.motion.simulation.workspace import BOUNDED_ENERGY, CONDITION, INPUT_
 
 @inline
 def add_works(o, x, rows, l, h):
-    """Works of a step of length h into row l, from the power of its stages."""
+    """Adds the works of a step of length h to row l, from the powers at its stages."""
     stages = o.tableau.shape[1]
     for c in range(2):
         for j in range(stages):
@@ -90,11 +90,11 @@ def runge_kutta_step(model, o, x, rows, k, l, t, row):
 
 @inline
 def explicit_step(model, o, x, rows, k, l, t, row, energy):
-    """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. Both may be one row."""
+    """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. k = l is allowed."""
     for c in (INPUT_WORK, OTHER_WORK):
         rows.scalars[l, c] = rows.scalars[k, c]
     bound = np.inf
-    if o.energy == BOUNDED_ENERGY:  # nor may a step gain more than the work done in it
+    if o.energy == BOUNDED_ENERGY:  # the energy must not grow by more than the work done in the step
         bound = energy_of(model, x, rows.q[k], rows.v[k]) - rows.scalars[l, INPUT_WORK] - rows.scalars[l, OTHER_WORK]
     status = runge_kutta_step(model, o, x, rows, k, l, t, row)
     if status != OK:
@@ -105,7 +105,7 @@ def explicit_step(model, o, x, rows, k, l, t, row, energy):
 
 @inline
 def step_in_parts(model, o, x, rows, base, k, parts, energy):
-    """Row k + 1 by so many steps from row `base`; returns a status. x.nearest[0] grows to the largest condition number.
+    """Row k + 1 by `parts` steps from row `base`; returns a status. x.nearest[0] becomes the largest condition number.
     """
     end, held = rows.t[k + 1], rows.held[k + 1]
     first, row, status = rows.t[base], rows.held[base], OK
@@ -121,7 +121,7 @@ def step_in_parts(model, o, x, rows, base, k, parts, energy):
 
 @kernel_in_place
 def imbalance(model, x, rows, k, l):
-    """Energy gained from row k to row l beyond the work done, by the kinetic energy."""
+    """Energy gained from row k to row l beyond the work done, relative to the kinetic energy."""
     gain = energy_of(model, x, rows.q[l], rows.v[l]) - energy_of(model, x, rows.q[k], rows.v[k])
     for c in (INPUT_WORK, OTHER_WORK):
         gain -= rows.scalars[l, c] - rows.scalars[k, c]
@@ -131,7 +131,7 @@ def imbalance(model, x, rows, k, l):
 
 @inline
 def next_row(model, o, x, rows, base, k, energy):
-    """Row k + 1 by a step from row `base`, near a singular configuration in parts.
+    """Row k + 1 by a step from row `base`, divided into parts near a singular configuration.
 
     Returns a status and the row from which the next step begins (`liedyn.motion.simulation.singular_passages`).
     """
@@ -140,7 +140,7 @@ def next_row(model, o, x, rows, base, k, energy):
     x.nearest[0] = condition
     while True:
         status = step_in_parts(model, o, x, rows, base, k, parts, energy)
-        if status != OK or parts == best:  # the best of all, once more
+        if status != OK or parts == best:  # repeats the best division
             break
         if parts == 1 and x.nearest[0] > limit:
             parts = 2
@@ -162,10 +162,10 @@ def next_row(model, o, x, rows, base, k, energy):
 
 @kernel_in_place(nogil=True)
 def advance(model, o, x, rows, count, known, energy):
-    """At most `count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
+    """At most `count` steps from row 0, which is complete already if `known`; `energy` is the energy at zero work.
 
-    Returns (status, k): rows 0 to k are complete, and the motion can go on from row k. With a status other than OK, row
-    k + 1 could not be reached.
+    Returns (status, k): rows 0 to k are complete, and the run can continue from row k. If status is not OK, row k + 1
+    could not be computed.
     """
     if not known:
         status = finish_row(model, o, x, rows, 0)
@@ -180,7 +180,7 @@ def advance(model, o, x, rows, count, known, energy):
 
 
 class ExplicitRungeKutta(Method):
-    """An explicit method by its tableau: the rows of A behind the first one, which is empty, and the weights b."""
+    """An explicit method by its tableau: the rows of A after the first one, which is empty, and the weights b."""
 
     loop = staticmethod(advance)
     takes_momenta = True

@@ -1,4 +1,4 @@
-"""Gauss's method with two stages: implicit, of fourth order, symmetric, symplectic in momenta."""
+"""Gauss's method with two stages: implicit, fourth order, symmetric, symplectic in momenta."""
 import numpy as np
 
 from liedyn.motion.simulation.integrators.explicit import advance

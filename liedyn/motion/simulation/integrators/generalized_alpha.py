@@ -10,8 +10,8 @@ at its end, where v and vdot follow u by the recurrences
     (1 - alpha_m) a_{n+1} + alpha_m a_n = (1 - alpha_f) vdot_{n+1} + alpha_f vdot_n
 
 Second order, unconditionally stable for linear problems, with spectral radius rho at infinity (Chung and Hulbert 1993).
-Newton with the exact iteration matrix, T = J_r(u) and everything scaled by beta h^2 (Bottasso, Bauchau and Cardona
-2007), so that its condition does not depend on h (feedback with its derivative is part of ID):
+Newton's method with the exact iteration matrix, T = J_r(u), scaled by beta h^2 (Bottasso, Bauchau and Cardona
+2007), so that its condition number does not depend on h (feedback with its derivative is part of ID):
 
     [ beta h^2 (beta' M + gamma' dID/dv + (dID/dq + d(G^T lambda)/dq) T)    G^T ] [ du              ]
     [ G T                                                                   0   ] [ beta h^2 dlambda]
@@ -44,7 +44,7 @@ CONVERGED = 1e-11
 
 @kernel(nogil=True)
 def advance_alpha(model, o, x, rows, count, known, energy):
-    """As `advance`. rows.memory holds a_n, vdot_n and lambda_n, not a number at the start."""
+    """Arguments and result as for `advance`. rows.memory holds a_n, vdot_n and lambda_n, NaN at the start."""
     status = OK if known else finish_row(model, o, x, rows, 0)
     if status != OK:
         return status, -1
@@ -82,7 +82,7 @@ def advance_alpha(model, o, x, rows, count, known, energy):
             put_derivatives(model, o, x, t, q_new, v_new, v_dot, lam, d)
             residual_rows(model, q_new, d.work, x.residual)
             velocity_rows(model, q_new, v_new, d.work, x.psi)
-            if rank < 0:  # which rows are independent
+            if rank < 0:  # determine the independent rows
                 put_weighed(x.G, ranking_of(model, o.rank_tolerance), x.Y)
                 x.Y[:, n] = 0.0
                 rank, _ = orthonormal_rows(x.Y, o.rank_tolerance, x.order)
@@ -134,12 +134,12 @@ def advance_alpha(model, o, x, rows, count, known, energy):
 
 @dataclass(frozen=True)
 class GeneralizedAlpha(Method):
-    """The generalised-alpha method as `simulate`'s `method`.
+    """The generalised-alpha method as the `method` of `simulate`.
 
     Parameters
     ----------
     rho : float
-        Spectral radius at infinity: 1 damps nothing, 0 all that is fast.
+        Spectral radius at infinity: 1 without numerical damping, 0 annihilates high frequencies in one step.
 
     Raises
     ------

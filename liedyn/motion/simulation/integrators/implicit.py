@@ -1,14 +1,14 @@
 """Implicit steps on the local state space, with the analytic iteration matrix 1 - h gamma A_hat (Spencer 2004, ch. 5).
 
-The state x = (y, w) is that of the linearization: coordinates that the position constraints leave, velocities that all
-constraints leave; q and v follow from it (`minimal.complete`). A stage of a diagonally implicit Runge-Kutta method,
+The state x = (y, w) is that of the linearization: independent coordinates y and velocities w; q and v follow from it
+(`minimal.complete`). A stage of a diagonally implicit Runge-Kutta method,
 
     y_i = y_n + h sum a_ij ydot_j        w_i = w_n + h sum a_ij wdot_j        a_ii = gamma,
 
-is solved by Newton, and what is linear in a variation of (y, w) is what `linearize` computes, without differences:
+is solved by Newton's method. The linear terms in a variation of (y, w) are those of `linearize`, without differences:
 A_hat, and the motions N and X = [Delta S] of q and v. For ball and free joints y is R log(q_n^-1 q) and the matrix is
-that of the body-fixed tangent, which differs by O(h): there the iteration converges linearly, as it does where inputs
-feed back the state and their derivative is not given. The method is the fourth-order, L-stable, stiffly accurate one of
+that of the body-fixed tangent, which differs by O(h): for these the iteration converges linearly, and also for inputs
+that feed back the state without a derivative. The method is the fourth-order, L-stable, stiffly accurate one of
 Hairer and Wanner (1996, IV.6, table 6.5) with gamma = 1/4.
 """
 from collections import namedtuple
@@ -60,7 +60,7 @@ Stage = namedtuple("Stage", "base rate q v u_dot a")
 
 @kernel
 def readers(dependent):
-    """Rows that read the coordinates that are not marked, -1 for each as none is one of a cut joint, and their places.
+    """Rows that read the coordinates not marked as dependent, -1 for each (none is of a cut joint), and their indices.
     """
     places = np.flatnonzero(dependent == 0)
     R = np.zeros((places.size, dependent.size))
@@ -84,7 +84,7 @@ def read(c, of_q, of_v, k):
 
 @kernel_in_place
 def close_loop(o, x, t, q, v, local):
-    """Add the feedback, and force elements, to local.A, the local state space by (y, w): A + B (F_q N dy +
+    """Adds the feedback and the force elements to local.A, the local state space by (y, w): A + B (F_q N dy +
     F_v X (dy, dw))."""
     nu = x.actuators.shape[1]
     if o.feedback_address != 0:
@@ -100,7 +100,7 @@ def close_loop(o, x, t, q, v, local):
 
 @inline
 def close(F, local, first):
-    """Close the loop of forces with the slopes F = (F_q, F_v), whose columns of B begin with the first."""
+    """Closes the loop of forces with the slopes F = (F_q, F_v), whose columns of B begin with column `first`."""
     p, p_y = local.A.shape[0], local.A.shape[0] - local.w.size
     for k in range(F.shape[1]):
         for c in range(p):
@@ -115,7 +115,7 @@ def close(F, local, first):
 
 @kernel
 def newton_stage(model, o, x, rows, k, t, c, s):
-    """Solve a stage at time t of the step from row k, from the guess in s.q, s.v; returns a status."""
+    """Solves a stage at time t of the step from row k, with the initial guess in s.q, s.v; returns a status."""
     p_y, p, n, h = c.y.size, s.base.size, s.v.size, GAMMA * (rows.t[k + 1] - rows.t[k])
     u, change, dv, step, A = np.empty(n), np.empty(n), np.empty(n), np.empty(p), np.empty((p, p))
     for _ in range(ITERATIONS):
@@ -158,7 +158,7 @@ def newton_stage(model, o, x, rows, k, t, c, s):
             status = complete(model, o, x, s.q, s.v)
             difference_kernel(model, rows.q[k], s.q, u)
             dv[:] = s.v - rows.v[k]
-            for i in range(p):  # the rates that the stage equation itself gives: exact however stiff the motion is
+            for i in range(p):  # the rates from the stage equation itself, which are exact for stiff motions
                 s.rate[i] = (read(c, u, dv, i) - s.base[i]) / h
             return status
     return NOT_CONVERGED
@@ -174,7 +174,7 @@ def implicit_step(model, o, x, rows, k, c):
         base[:] = 0.0
         for j in range(i):
             base += h * TABLEAU[i, j] * rates[j]
-        # the guess: along the last rates known, as far as this stage lies from the beginning
+        # initial guess: along the last known rates, over the stage's time from the beginning of the step
         for j in range(n):
             u[j] = h * NODES[i] * u_dot[j]
             v[j] = rows.v[k, j] + h * NODES[i] * a[j]
@@ -191,7 +191,7 @@ def implicit_step(model, o, x, rows, k, c):
 
 @kernel(nogil=True)
 def advance_implicit(model, o, x, rows, count, known, energy):
-    """As `advance`."""
+    """Arguments and result as for `advance`."""
     status = OK if known else finish_row(model, o, x, rows, 0)
     if status != OK:
         return status, -1
@@ -215,14 +215,14 @@ def advance_implicit(model, o, x, rows, count, known, energy):
             base = k + 1
         if explicit:
             status, base = next_row(model, o, x, rows, min(base, k), k, energy)
-            x.pivots[:] = 1.0, 0.0  # coordinates are to be chosen anew
+            x.pivots[:] = 1.0, 0.0  # choose the coordinates anew
         if status != OK:
             return status, k
     return OK, min(count, max(base, 1))
 
 
 class Implicit(Method):
-    """The method above, for `simulate`."""
+    """The method at the top of this file, for `simulate`."""
 
     name = "implicit"
     summary = ("diagonally implicit Runge-Kutta of fourth order, L-stable, on minimal coordinates with the analytic "

@@ -1,4 +1,4 @@
-"""What a method of integration is: how `simulate` makes its steps, and what goes with it."""
+"""The interface of an integration method: how `simulate` makes its steps, and the method's properties."""
 import numpy as np
 
 from liedyn.motion.simulation.workspace import OK, copy_row
@@ -10,29 +10,29 @@ CLASSICAL = ([1 / 2], [0, 1 / 2], [0, 0, 1]), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
 def tableau(A, b):
     """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b.
 
-    Of implicit methods no row is empty.
+    For implicit methods no row is empty.
     """
     return np.array([[*row, *[0.0] * (len(b) - len(row))] for row in ([], *A, b)], dtype=np.float64)
 
 
 class Method:
-    """What all methods have in common.
+    """Base of all methods.
 
     Attributes
     ----------
     name, summary : str
-        For `simulate`'s argument and its docstring.
+        For the argument of `simulate` and for its docstring.
     loop : kernel
-        Of methods with fixed steps: makes one step from row to row,
+        For methods with fixed steps: makes one step from row to row,
         ``loop(model, settings, work, rows, count, known, energy)``, and returns (status, last row).
     uses_derivatives : bool
-        Does it use the derivative of a feedback?
+        True if it uses the derivative of a feedback.
     keeps_constraints : bool
-        Are the constraints part of its equations, so that nothing pulls the state back, and nothing slides?
+        True if the constraints are part of its equations; the state is then not projected, and contacts cannot slide.
     takes_momenta : bool
-        Can it integrate momenta in place of velocities (`liedyn.motion.simulation.momenta_run`)?
+        True if it can integrate momenta in place of velocities (`liedyn.motion.simulation.momenta_run`).
     tableau, on_group, rho : ndarray, bool, float
-        As in `Settings`. Where a method leaves a step to an explicit one, it is the classical one on the group.
+        As in `Settings`. A method that leaves a step to an explicit one uses the classical one on the group.
     """
 
     name = summary = ""
@@ -41,7 +41,7 @@ class Method:
     tableau, on_group, rho = tableau(*CLASSICAL), True, 0.0
 
     def _integrator(self, grid, on_grid):
-        """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""
+        """The object that makes the steps of one run; `on_grid`: the user has chosen the grid."""
         return FixedStep(self.loop, grid)
 
 
@@ -54,12 +54,12 @@ class FixedStep:
         self.loop, self.grid, self.step = loop, grid, grid.dt
 
     def restart(self, run):
-        """Row 0 has changed: which inputs does it hold?"""
+        """Called when row 0 has changed: sets its inputs."""
         run.rows.memory[0] = np.nan
         run.rows.held[0] = min(self.grid.number(run.rows.t[0]), len(run.x.table) - 1)
 
     def advance(self, run, count, known):
-        """As many steps as there are up to the end, `count` at most."""
+        """Makes the steps up to the end of the run, at most `count`."""
         count = self.grid.fill(run.rows, count, len(run.x.table) - 1)
         return self._go(run, run.rows, count, known)
 
@@ -74,7 +74,7 @@ class FixedStep:
         return status
 
     def between(self, run, done):
-        """Times between rows at which guards are to be looked at: none, steps are short."""
+        """Times between rows at which guards are evaluated: none, as steps are short."""
         return None
 
     def _go(self, run, rows, count, known):
@@ -82,6 +82,6 @@ class FixedStep:
 
 
 class TimeStepping(FixedStep):
-    """Fixed steps that take impacts in: their loop opens and closes contacts by itself."""
+    """Fixed steps that include impacts: their loop opens and closes contacts by itself."""
 
     stepping = True

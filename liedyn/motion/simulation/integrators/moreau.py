@@ -1,32 +1,33 @@
-"""Time-stepping through contact: smooth steps where contacts stay as they are, and impulses where they do not.
+"""Time-stepping with contacts: smooth steps while contact modes do not change, and impulses where they do.
 
-A step knows no instants of impact. What the state says of a contact at the beginning of a step - it is open, or it is
-closed, at rest along its normal, and sticks or slides - is taken to hold for the step, which the classical Runge-Kutta
-method makes with closed contacts as equations, as `simulate` does between events. It counts if at its beginning and at
-its end nothing is penetrated, nothing pulls, no friction is outside its disk, and no slip has turned. So flight,
-rolling and sliding are of fourth order, and what rolls is not braked.
+A step does not locate impact times. Each contact's mode at the beginning of a step - open, or closed and at rest along
+its normal, sticking or sliding - is assumed for the whole step, which the classical Runge-Kutta method makes with
+closed contacts as equations, as `simulate` does between events. The step is accepted if at its beginning and its end
+nothing penetrates, nothing pulls, friction is within its disk, and no slip has reversed. So flight, rolling and sliding
+are of fourth order, and rolling bodies are not slowed down.
 
-Where it does not count, the step is one of Moreau's (Moreau 1988; Jean 1999). From the free motion (q_f, v_f), without
-contacts,
+A step that is not accepted is made by Moreau's method (Moreau 1988; Jean 1999). From the free motion (q_f, v_f),
+without contacts,
 
     M (v+ - v_f) = -G^T Lambda    G v+ = b    0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary
 
-for the contacts that are closed in the middle of the step, friction opposing u_t^+
+for the contacts that are closed in the middle of the step, with friction opposing u_t^+
 (`liedyn.mechanics.contact.contact_problem`); M and G are those at q_f, where v_f belongs: in axes that turn with a
-body a velocity of one place says little at another. Then q+ = q_f exp(h (v+ - v_f) / 2) is projected on the equations
-and out of what it penetrates, in the metric of the kinetic energy, and v+ on the rows of the contacts that rest. Any
-number of impacts within a step is one impulse, so accumulation points and rest are nothing special; the price is
-first order in these steps.
+body, a velocity at one configuration is meaningless at another. Then q+ = q_f exp(h (v+ - v_f) / 2) is projected on the
+equations and out of penetrated contacts, in the metric of the kinetic energy, and v+ on the rows of resting contacts.
+Any number of impacts within a step is one impulse, so that accumulation points and rest need no special treatment; the
+price is first order in these steps.
 
-A contact that would close within the step, slowly, is let down to its surface: u_n^+ >= -2 gap / h instead of Newton's
-law, so that what comes to rest rests on the surface. After such a step energy may have grown by no more than the work
-done: what impulses and projections have lifted is taken from the speed along their way.
+A contact that would close slowly within the step is lowered to its surface: u_n^+ >= -2 gap / h instead of Newton's
+law, so that it comes to rest on the surface. In such a step energy may grow by no more than the work done: the
+potential energy that impulses and projections have added is subtracted from the speed along their displacement.
 
-Joints damped so much that explicit steps would be unstable have their free motion by the midpoint q_m = q exp(h v / 2),
+For joints with so much damping that explicit steps would be unstable, the free motion uses the midpoint
+q_m = q exp(h v / 2),
 
     (M + h D) (v_f - v) = h (tau - h(q_m, v)) - G^T lam      q_f = q_m exp(h v_f / 2)
 
-with D the damping, as a rod between two balls that turns about itself.
+with D the damping. An example is a rod between two balls that spins about itself.
 """
 import math
 
@@ -74,9 +75,10 @@ STILL = 1e-10
 
 @kernel_in_place
 def push_out(model, o, x, contacts, use, q):
-    """Project q on the equations and out of what it penetrates; all contacts have rows. The deepest penetration left.
+    """Projects q on the equations and out of penetrated contacts; all contacts have rows. Returns the deepest
+    penetration.
 
-    `use` (m) marks rows: those to be closed at first, and those of the contacts that have been met.
+    `use` (m) marks rows: those closed at first, and those of contacts that were reached in between.
     """
     metric(model, o, x, q)
     deepest, before = 0.0, np.inf
@@ -104,9 +106,9 @@ def push_out(model, o, x, contacts, use, q):
 
 @kernel
 def lift_out(model, o, x, contacts, room, q):
-    """The same where more contacts rest than can: out of what q penetrates, other contacts may open.
+    """`push_out` for more resting contacts than can rest: while q is moved out of some contacts, others may open.
 
-    Each step is that of frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. The deepest
+    Each step solves frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. Returns the deepest
     penetration left.
     """
     size, deepest = contacts.index.size, np.inf
@@ -138,9 +140,9 @@ def lift_out(model, o, x, contacts, room, q):
 
 @kernel
 def closed_contacts(model, x, h, contacts, start):
-    """The contacts that a step takes in: those that are closed in its middle, or come to rest on their surfaces.
+    """The contacts of an impulse step: those that are closed in its middle, or come to rest on their surfaces.
 
-    x.residual and x.psi are those of the free motion at its end, `start` (m) is psi at its beginning.
+    x.residual and x.psi are those of the free motion at its end, `start` (m) is psi at the beginning of the step.
     """
     size, rows = contacts.index.size, np.empty(x.psi.size, np.int64)
     closed = Touching(rows, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
@@ -167,7 +169,7 @@ def closed_contacts(model, x, h, contacts, start):
 
 @kernel
 def damped_row(model, o, x, rows, k, contacts, room):
-    """The free motion from row k in row k + 1, with dampers implicit; returns a status."""
+    """The free motion from row k to row k + 1, with implicit dampers; returns a status."""
     h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k], rows.v[k]
     room.half[:] = 0.5 * h * v
     integrate_kernel(model, q, room.half, room.q)
@@ -202,10 +204,10 @@ def damped_row(model, o, x, rows, k, contacts, room):
 
 @kernel
 def put_impulses(model, o, x, rows, k, stiff, contacts, room):
-    """room.after and the impulses room.force behind the free motion in row k + 1, and what they do to the energy.
+    """room.after and the impulses room.force after the free motion in row k + 1, and their effect on the energy.
 
-    Marks the rows of contacts that rest then in room.rests; returns a status, the energy that contacts have given, and
-    what of it is among the works of the row.
+    Marks the rows of contacts that then rest in room.rests; returns a status, the energy that contacts have added, and
+    the part of it that is counted in the works of the row.
     """
     h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k + 1], rows.v[k + 1]
     refresh(model, rows.t[k + 1])
@@ -266,9 +268,9 @@ def keep_rests(model, o, x, use, q, v):
 
 @kernel
 def bound_energy(model, o, x, allowed, room, q, v):
-    """Take what the energy at (q, v) is above a bound from the speed along room.half, in which impulses have moved q.
+    """Reduces the speed along room.half, where impulses have moved q, until the energy at (q, v) is within its bound.
 
-    What they have not moved keeps its speed, unless that does not suffice.
+    Velocities orthogonal to it are reduced only if that does not suffice.
     """
     along, excess = room.half, energy_of(model, x, q, v) - allowed
     if excess > 0.0 and largest_size(along) > NOISE:
@@ -289,7 +291,7 @@ def bound_energy(model, o, x, allowed, room, q, v):
 
 @kernel
 def impulse_row(model, o, x, rows, k, stiff, contacts, room):
-    """Row k + 1 by impulses behind the free motion, which is there already; returns a status."""
+    """Row k + 1 by impulses after the free motion, which the row has already; returns a status."""
     h, m, n = rows.t[k + 1] - rows.t[k], x.psi.size, x.zero.size
     q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
     status, given, booked = put_impulses(model, o, x, rows, k, stiff, contacts, room)
@@ -333,7 +335,7 @@ def impulse_row(model, o, x, rows, k, stiff, contacts, room):
 
 @kernel
 def moreau_row(model, o, x, rows, k, known, contacts, room):
-    """Row k + 1 from row k, a smooth step or one of impulses; returns a status."""
+    """Row k + 1 from row k by a smooth step or by one with impulses; returns a status."""
     m, h, closed, same = x.psi.size, rows.t[k + 1] - rows.t[k], False, True
     refresh(model, rows.t[k])
     stiff = is_stiff(model, x, h, rows.q[k])
@@ -364,7 +366,7 @@ def moreau_row(model, o, x, rows, k, known, contacts, room):
 
 @kernel(nogil=True)
 def advance_moreau(model, o, x, rows, count, known, energy):
-    """As `advance`; where `count` is zero, row 0 is completed as if no contact were closed."""
+    """Arguments and result as for `advance`; if `count` is zero, row 0 is completed as if no contact were closed."""
     contacts = one_sided_records(model)
     room = room_for_step(model, x, contacts)
     set_all(model, contacts.index, OPEN)
@@ -380,14 +382,14 @@ def advance_moreau(model, o, x, rows, count, known, energy):
 
 
 class Moreau(Method):
-    """The scheme above, for `simulate`."""
+    """The scheme at the top of this file, for `simulate`."""
 
     name = "moreau"
     summary = "time-stepping for contacts: impacts are not located, however many there are, and of first order"
     loop = staticmethod(advance_moreau)
 
     def _integrator(self, grid, on_grid):
-        """What makes the steps of one run."""
+        """The object that makes the steps of one run."""
         return TimeStepping(self.loop, grid)
 
 

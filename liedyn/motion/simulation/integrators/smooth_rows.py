@@ -1,7 +1,8 @@
-"""Steps in which contacts stay as they are: the smooth part of time-stepping (`moreau`).
+"""Steps in which contact modes do not change: the smooth part of time-stepping (`moreau`).
 
-The state says what each contact is at the beginning of a step: open, or closed, at rest along its normal, sticking or
-sliding. A Runge-Kutta step with these as equations and friction forces counts if they have stayed so.
+The state at the beginning of a step determines the mode of each contact: open, or closed and at rest along its normal,
+sticking or sliding. A Runge-Kutta step with these as equations and friction forces is accepted if the modes still hold
+at its end.
 """
 import math
 from collections import namedtuple
@@ -76,7 +77,7 @@ def set_all(model, index, status):
 
 @kernel_in_place
 def put_rates(model, x, index, q, v):
-    """x.residual and x.psi at a state, whose time the model has, with rows for all contacts."""
+    """x.residual and x.psi at a state, with rows for all contacts; the time is the model's."""
     set_all(model, index, ON)
     world_positions(SCALAR, model, q, x.world)
     residual_rows(model, q, x.world, x.residual)
@@ -86,7 +87,7 @@ def put_rates(model, x, index, q, v):
 
 @kernel_in_place
 def is_stiff(model, x, h, q):
-    """May dampers of joints be too stiff for explicit steps? The trace of M^-1 D is no less than their fastest rate."""
+    """True if dampers of joints may be too stiff for explicit steps: the trace of M^-1 D bounds their fastest rate."""
     if not largest_size(x.damping) > 0.0:
         return False
     crba_kernel(SCALAR, model, q, x.world, x.M)
@@ -104,7 +105,7 @@ def is_stiff(model, x, h, q):
 
 @kernel_in_place
 def choose_statuses(model, x, contacts, v, status):
-    """What the state that x.residual and x.psi belong to says of each contact. False if an impulse is due."""
+    """The mode of each contact at the state of x.residual and x.psi. False if an impulse is due."""
     limit = AT_REST * max(1.0, largest_size(v))
     for c in range(contacts.index.size):
         l = contacts.index[c]
@@ -127,7 +128,7 @@ def choose_statuses(model, x, contacts, v, status):
 
 @kernel_in_place
 def push_within_disks(model, contacts, status, lam):
-    """Does no closed contact pull, and is the friction of those that stick inside its disk?"""
+    """True if no closed contact pulls and the friction of sticking contacts is within its disk."""
     size = largest_size(lam)
     for c in range(contacts.index.size):
         if status[c] <= OFF:
@@ -146,7 +147,7 @@ def push_within_disks(model, contacts, status, lam):
 
 @kernel_in_place
 def have_stayed(model, x, rows, k, contacts, status):
-    """Is every contact at row k what the step that leads there has taken it for?"""
+    """True if every contact at row k is in the mode that the step ending there has assumed."""
     put_rates(model, x, contacts.index, rows.q[k], rows.v[k])
     limit = AT_REST * max(1.0, largest_size(rows.v[k]))
     for c in range(contacts.index.size):
@@ -177,10 +178,10 @@ def explicit_row(model, o, x, rows, k):
 
 @kernel_in_place
 def smooth_row(model, o, x, rows, k, complete, contacts, room, judged):
-    """Row k + 1 by an explicit step with contacts as room.status has them; returns a status.
+    """Row k + 1 by an explicit step with the contact modes of room.status; returns a status.
 
-    LEFT if they do not stay so, where that is `judged`. Is row k `complete` with these statuses? Else it is
-    completed, for good if its forces are none of impulses.
+    If `judged`, returns LEFT if the modes do not hold at the end. `complete` is true if row k is complete with these
+    modes; else it is completed, and stored unless its forces come from impulses.
     """
     m, condition, status = x.psi.size, rows.scalars[k, CONDITION], OK
     copy_to(rows.a[k], room.a)
@@ -188,7 +189,7 @@ def smooth_row(model, o, x, rows, k, complete, contacts, room, judged):
     for c in range(contacts.index.size):
         switch(model, contacts.index[c], room.status[c])
     if not complete:
-        x.pivots[0], x.pivots[1] = 1.0, 0.0  # minimal coordinates are to be chosen anew
+        x.pivots[0], x.pivots[1] = 1.0, 0.0  # choose the minimal coordinates anew
         status = finish_row(model, o, x, rows, k)
         if status == OK and judged and not push_within_disks(model, contacts, room.status, rows.lam[k]):
             status = LEFT
