@@ -14,6 +14,12 @@ approximate Hessians, to Ipopt ``{"ipopt.hessian_approximation": "limited-memory
 on numbers, not on SX, which cannot call back. They live as long as Python does, as expressions do not keep them alive.
 Needs CasADi: the extra ``casadi``.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.bridges.differentiable import operations, runs
@@ -23,10 +29,17 @@ from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, LiedynError
 from liedyn.model.remembered import remembered
 
+
 try:
     import casadi
 except ImportError:
     raise LiedynError("liedyn.casadi needs CasADi: pip install 'liedyn[casadi]'") from None
+
+if TYPE_CHECKING:
+    from liedyn.bridges.differentiable.operations import Acceleration, State
+    from typing import Any
+
+    from liedyn.model.robot import Robot
 
 __all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
 _ALIVE = []
@@ -179,7 +192,7 @@ def _matrices(numbers):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def rnea(robot, q, v, a, inertia=None):
+def rnea(robot: Robot, q: Any, v: Any, a: Any, inertia: Any = None) -> Any:
     """
     Examples
     --------
@@ -194,7 +207,7 @@ def rnea(robot, q, v, a, inertia=None):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def forward_dynamics(robot, q, v, tau, inertia=None):
+def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, inertia: Any = None) -> Acceleration:
     """
     Examples
     --------
@@ -208,7 +221,7 @@ def forward_dynamics(robot, q, v, tau, inertia=None):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def forward_kinematics(robot, q):
+def forward_kinematics(robot: Robot, q: Any) -> Any:
     """
     Examples
     --------
@@ -223,7 +236,7 @@ def forward_kinematics(robot, q):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def pose(robot, q, body):
+def pose(robot: Robot, q: Any, body: str) -> Any:
     """
     Examples
     --------
@@ -237,7 +250,7 @@ def pose(robot, q, body):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def step(robot, q, v, tau, dt=1e-3, inertia=None):
+def step(robot: Robot, q: Any, v: Any, tau: Any, dt: float = 1e-3, inertia: Any = None) -> State:
     """
     Examples
     --------
@@ -253,7 +266,7 @@ def step(robot, q, v, tau, dt=1e-3, inertia=None):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
+def rollout(robot: Robot, q: Any, v: Any, tau: Any, dt: float = 1e-3, inertia: Any = None) -> State:
     """
     Examples
     --------

@@ -12,6 +12,11 @@ Derivatives are the library's own, exact to rounding. A function calls back to l
 batch (`jax.pure_callback`); its tangents are products with matrices that come back with it, so JAX transposes them for
 the reverse direction. There are no second derivatives. Needs JAX: the extra ``jax``.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.bridges.differentiable import operations, runs
 from liedyn.bridges.differentiable.documentation import documented
 from liedyn.bridges.differentiable.inertia import operation as of_inertia
@@ -19,12 +24,18 @@ from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.model.remembered import remembered
 
+
 try:
     import jax
     import jax.numpy as jnp
     from jax.custom_derivatives import SymbolicZero
 except ImportError:
     raise LiedynError("liedyn.jax needs JAX: pip install 'liedyn[jax]'") from None
+
+if TYPE_CHECKING:
+    from liedyn.bridges.differentiable.operations import Acceleration, State
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 __all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
 
@@ -99,7 +110,8 @@ def _host(function, results, x):
 
 
 @documented("jax.Array")
-def rnea(robot, q, v, a, inertia=None):
+def rnea(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, a: jax.Array | ArrayLike,
+         inertia: jax.Array | ArrayLike | None = None) -> jax.Array:
     """
     Examples
     --------
@@ -114,7 +126,8 @@ def rnea(robot, q, v, a, inertia=None):
 
 
 @documented("jax.Array")
-def forward_dynamics(robot, q, v, tau, inertia=None):
+def forward_dynamics(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: jax.Array | ArrayLike,
+                     inertia: jax.Array | ArrayLike | None = None) -> Acceleration:
     """
     Examples
     --------
@@ -129,7 +142,7 @@ def forward_dynamics(robot, q, v, tau, inertia=None):
 
 
 @documented("jax.Array")
-def forward_kinematics(robot, q):
+def forward_kinematics(robot: Robot, q: jax.Array | ArrayLike) -> jax.Array:
     """
     Examples
     --------
@@ -144,7 +157,7 @@ def forward_kinematics(robot, q):
 
 
 @documented("jax.Array")
-def pose(robot, q, body):
+def pose(robot: Robot, q: jax.Array | ArrayLike, body: str) -> jax.Array:
     """
     Examples
     --------
@@ -160,7 +173,8 @@ def pose(robot, q, body):
 
 
 @documented("jax.Array")
-def step(robot, q, v, tau, dt=1e-3, inertia=None):
+def step(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: jax.Array | ArrayLike, dt: float = 1e-3,
+         inertia: jax.Array | ArrayLike | None = None) -> State:
     """
     Examples
     --------
@@ -175,7 +189,8 @@ def step(robot, q, v, tau, dt=1e-3, inertia=None):
 
 
 @documented("jax.Array")
-def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
+def rollout(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: jax.Array | ArrayLike,
+            dt: float = 1e-3, inertia: jax.Array | ArrayLike | None = None) -> State:
     """
     Examples
     --------

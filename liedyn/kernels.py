@@ -95,36 +95,86 @@ is scratch space, one for each thread: `workspace` makes one that serves them al
 matrix is regular (``robot.singular_tree`` is empty). Numba's cache of your own functions does not notice a new version
 of liedyn: clear it after an upgrade.
 """
+
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.linear.local import linearize_kernel as linearize
-from liedyn.machine.errors import InputError
-from liedyn.machine.simd.lanes import SCALAR, WIDTH
+from liedyn.model.calls.recursion import RECURSIONS
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_size
 from liedyn.mechanics.dynamics.nullspace import acceleration_kernel as forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
-from liedyn.mechanics.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros
-from liedyn.mechanics.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics  # noqa: F401
-from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros
-from liedyn.model.calls.recursion import RECURSIONS
+from liedyn.linear.local import linearize_kernel as linearize
+from liedyn.machine.errors import InputError
+from liedyn.machine.simd.lanes import SCALAR, WIDTH
+from liedyn.mechanics.tree.aba import aba_kernel as aba
+from liedyn.mechanics.tree.aba_derivatives import (
+    aba_derivatives_kernel as aba_derivatives, aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros,
+)
+from liedyn.mechanics.tree.centroidal import (
+    centroidal_momentum_matrix_dot_kernel as centroidal_momentum_matrix_dot,
+    centroidal_momentum_matrix_kernel as centroidal_momentum_matrix,
+)
+from liedyn.mechanics.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
+from liedyn.mechanics.tree.crba import crba_kernel as crba
+from liedyn.mechanics.tree.energy import (
+    center_of_mass_kernel as center_of_mass, kinetic_energy_kernel as kinetic_energy, momentum_kernel as momentum,
+    potential_energy_kernel as potential_energy,
+)
+from liedyn.mechanics.tree.forward_kinematics import (
+    forward_kinematics_kernel as forward_kinematics, pose_kernel as pose,
+)
+from liedyn.mechanics.tree.jacobians import (
+    body_jacobian_ddot_kernel as body_jacobian_ddot, body_jacobian_dot_kernel as body_jacobian_dot,
+    body_jacobian_dq_kernel as body_jacobian_dq, body_jacobian_kernel as body_jacobian,
+)
+from liedyn.mechanics.tree.momenta import momentum_terms_kernel as momentum_terms
+from liedyn.mechanics.tree.regressor import regressor_kernel as inertial_regressor
+from liedyn.mechanics.tree.rnea import rnea_kernel as rnea
+from liedyn.mechanics.tree.rnea_derivatives import (
+    rnea_derivatives_kernel as rnea_derivatives, rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros,
+)
+from liedyn.mechanics.tree.world_axes import (
+    world_acceleration_kernel as world_acceleration, world_jacobian_dot_kernel as world_jacobian_dot,
+    world_jacobian_kernel as world_jacobian,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.control.constrained.driven_motion import driven_motion_kernel as inverse_dynamics
+    from liedyn.model.packed import PackedModel
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.integrators.generalized_alpha import GeneralizedAlpha
+    from liedyn.motion.simulation.preparation import Baumgarte
+    from liedyn.motion.simulation.stepping import step
+    from liedyn.typing import Array, ArrayLike, Wrenches
+
+__all__ = [
+    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "aba_derivatives_nonzeros", "body_jacobian",
+    "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "centroidal_momentum_matrix",
+    "centroidal_momentum_matrix_dot", "crba", "difference", "driving", "forward_dynamics", "forward_kinematics",
+    "inertial_regressor", "integrate", "inverse_dynamics", "kinetic_energy", "linearize", "momentum",
+    "momentum_terms", "nullspace_dynamics", "pose", "potential_energy", "rnea", "rnea_derivatives",
+    "rnea_derivatives_nonzeros", "step", "stepping", "workspace", "world_acceleration", "world_jacobian",
+    "world_jacobian_dot",
+]
 
 _ROWS = []
 for _name, _each in RECURSIONS.items():
-    if _name not in globals():  # the public `forward_kinematics` has a kernel of its own
+    if _name not in globals():  # one that is not imported above, which editors do not know
         globals()[_name] = _each.kernel
+        globals()["__all__"].append(_name)
+    if globals()[_name] is _each.kernel:  # the public `forward_kinematics` has a kernel of its own
         _ROWS.append(f"{f'`{_name}`':32}  {_each.row()}")
 __doc__ = __doc__ and __doc__.replace("{table}", "\n".join(_ROWS))
 
-__all__ = [
-    "OK", "RANK_TOLERANCE", "SCALAR", "aba_derivatives_nonzeros", "driving", "forward_dynamics",
-    "inverse_dynamics", "linearize", "nullspace_dynamics", "rnea_derivatives_nonzeros",  # noqa: F822  two come later,
-    "step", "stepping", "workspace", *RECURSIONS,  # noqa: F822  when they are asked for
-]
 
-
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     # trees that do not step need not import simulation
     if name == "step":
         from liedyn.motion.simulation.stepping import step as found
@@ -136,7 +186,10 @@ def __getattr__(name):
     return found
 
 
-def stepping(robot, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None):
+def stepping(robot: Robot, method: str | GeneralizedAlpha = "rk4",
+             formulation: Literal["nullspace", "svd", "multiplier", "unified", "momenta"] = "nullspace",
+             stabilisation: Literal["projection", "none", "baumgarte", "minimal"] | Baumgarte = "projection",
+             f_ext: Wrenches | None = None) -> Any:
     """What `step` takes: a method, and scratch space for it.
 
     Parameters
@@ -173,7 +226,8 @@ def stepping(robot, method="rk4", formulation="nullspace", stabilisation="projec
     return Prepared(robot, method, formulation, stabilisation, f_ext).s
 
 
-def driving(robot, independent=None, active=None, metric=None):
+def driving(robot: Robot, independent: Sequence[str] | None = None, active: Sequence[str] | None = None,
+            metric: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """What `inverse_dynamics` takes besides the state: which coordinates are moved, and by what.
 
     Parameters
@@ -222,12 +276,12 @@ def driving(robot, independent=None, active=None, metric=None):
     return found.chosen.rows.copy(), found.T, found.work
 
 
-def workspace_size(model):
+def workspace_size(model: PackedModel) -> int:
     """Numbers in the workspace that serves every kernel, the largest of all."""
     return max(size(model) for size in {acceleration_size, *(each.size for each in RECURSIONS.values())} - {None})
 
 
-def workspace(robot):
+def workspace(robot: Robot) -> Array:
     """Scratch space, large enough for every kernel of this module.
 
     Parameters

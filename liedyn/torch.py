@@ -12,8 +12,13 @@ Derivatives are the library's own, exact to rounding; there are no second ones. 
 in double precision: tensors of other precisions are converted, and results are of the precision that PyTorch gives to
 operations on all the arguments, so that of float32 alone they are float32. Needs PyTorch: the extra ``torch``.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,14 +28,21 @@ from liedyn.bridges.differentiable.inertia import operation as of_inertia
 from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, LiedynError, shown
 
+
 try:
     import torch
 except ImportError:
-    raise LiedynError("liedyn.torch needs PyTorch: pip install 'liedyn[torch]'") from None
+    torch = None
+
+if TYPE_CHECKING:
+    from liedyn.bridges.differentiable.operations import Acceleration, State
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 __all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
-_TOOLS = SimpleNamespace(concatenate=torch.cat, flip=torch.flip, moveaxis=torch.movedim, swapaxes=torch.transpose,
-                         zeros_like=torch.zeros_like)
+_Differentiable = torch.autograd.Function if torch else object
+_TOOLS = torch and SimpleNamespace(concatenate=torch.cat, flip=torch.flip, moveaxis=torch.movedim,
+                                   swapaxes=torch.transpose, zeros_like=torch.zeros_like)
 """What `liedyn.bridges.differentiable.maps` needs: `torch.moveaxis` itself has no rule for `torch.func.vmap`."""
 
 
@@ -48,6 +60,8 @@ def _tensor(name, x):
 def _call(make, robot, *given, options=(), inertia=None):
     """What an operation gives for arguments of any leading axes that go together."""
     require_robot(robot)
+    if not torch:
+        raise LiedynError("liedyn.torch needs PyTorch: pip install 'liedyn[torch]'")
     operation = of_inertia(make, robot, options, inertia)
     given = given if inertia is None else (*given, inertia)
     x = [_tensor(name, each) for name, each in zip(operation.arguments, given)]
@@ -70,7 +84,7 @@ def _batched(function, info, places, operation, x):
     return found, (0,) * len(found)
 
 
-class _Function(torch.autograd.Function):
+class _Function(_Differentiable):
     """The results of an operation."""
 
     @staticmethod
@@ -101,7 +115,7 @@ class _Function(torch.autograd.Function):
         return _batched(_Function, info, places, operation, x)
 
 
-class _Matrices(torch.autograd.Function):
+class _Matrices(_Differentiable):
     """The matrices of an operation's derivative, which have no derivatives themselves."""
 
     @staticmethod
@@ -135,7 +149,8 @@ def _scan(function, carried, sequences):
 
 
 @documented("torch.Tensor")
-def rnea(robot, q, v, a, inertia=None):
+def rnea(robot: Robot, q: torch.Tensor | ArrayLike, v: torch.Tensor | ArrayLike, a: torch.Tensor | ArrayLike,
+         inertia: torch.Tensor | ArrayLike | None = None) -> torch.Tensor:
     """
     Examples
     --------
@@ -149,7 +164,8 @@ def rnea(robot, q, v, a, inertia=None):
 
 
 @documented("torch.Tensor")
-def forward_dynamics(robot, q, v, tau, inertia=None):
+def forward_dynamics(robot: Robot, q: torch.Tensor | ArrayLike, v: torch.Tensor | ArrayLike,
+                     tau: torch.Tensor | ArrayLike, inertia: torch.Tensor | ArrayLike | None = None) -> Acceleration:
     """
     Examples
     --------
@@ -164,7 +180,7 @@ def forward_dynamics(robot, q, v, tau, inertia=None):
 
 
 @documented("torch.Tensor")
-def forward_kinematics(robot, q):
+def forward_kinematics(robot: Robot, q: torch.Tensor | ArrayLike) -> torch.Tensor:
     """
     Examples
     --------
@@ -178,7 +194,7 @@ def forward_kinematics(robot, q):
 
 
 @documented("torch.Tensor")
-def pose(robot, q, body):
+def pose(robot: Robot, q: torch.Tensor | ArrayLike, body: str) -> torch.Tensor:
     """
     Examples
     --------
@@ -193,7 +209,8 @@ def pose(robot, q, body):
 
 
 @documented("torch.Tensor")
-def step(robot, q, v, tau, dt=1e-3, inertia=None):
+def step(robot: Robot, q: torch.Tensor | ArrayLike, v: torch.Tensor | ArrayLike, tau: torch.Tensor | ArrayLike,
+         dt: float = 1e-3, inertia: torch.Tensor | ArrayLike | None = None) -> State:
     """
     Examples
     --------
@@ -208,7 +225,8 @@ def step(robot, q, v, tau, dt=1e-3, inertia=None):
 
 
 @documented("torch.Tensor")
-def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
+def rollout(robot: Robot, q: torch.Tensor | ArrayLike, v: torch.Tensor | ArrayLike, tau: torch.Tensor | ArrayLike,
+            dt: float = 1e-3, inertia: torch.Tensor | ArrayLike | None = None) -> State:
     """
     Examples
     --------

@@ -8,8 +8,8 @@ import liedyn
 PACKAGE = Path(liedyn.__file__).parent
 ROOMS = ("machine", "lie", "model", "files", "mechanics", "linear", "motion", "tasks", "control", "bridges", "look")
 """From the bottom up: a room imports what is below it."""
-BESIDE = {"jax": "bridges", "torch": "bridges", "casadi": "bridges", "kernels": "bridges", "": "face",
-          "__main__": "face", "errors": "face"}
+BESIDE = {"jax": "bridges", "torch": "bridges", "casadi": "bridges", "kernels": "bridges", "typing": "machine",
+          "": "face", "__main__": "face", "errors": "face"}
 """Modules that are not in the folder of their room, by the name that users import; the face is no room."""
 
 
@@ -29,9 +29,28 @@ def room(module):
     return BESIDE.get(head, head)
 
 
+class _Untyped(ast.NodeTransformer):
+    """Takes away what only type checkers read: what is imported for them, and annotations."""
+
+    def visit_If(self, node):
+        return None if getattr(node.test, "id", "") == "TYPE_CHECKING" else self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node):
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+
 @cache
 def tree(module):
-    return ast.parse(modules()[module].read_text())
+    return _Untyped().visit(ast.parse(modules()[module].read_text()))
 
 
 def _below(name):
@@ -44,11 +63,6 @@ def imports(module):
     """Pairs (module, name): what a module imports from others, at the top or later; the name is None for a module."""
     found = set()
     for node in ast.walk(tree(module)):
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            for each in ast.walk(node):
-                each.skipped = True
-        if getattr(node, "skipped", False):
-            continue
         if isinstance(node, ast.Import):
             found |= {(_below(each.name), None) for each in node.names if _below(each.name) is not None}
         elif isinstance(node, ast.ImportFrom) and node.module and _below(node.module) is not None:

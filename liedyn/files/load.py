@@ -1,12 +1,21 @@
 """Load a robot by the name it is bundled under, or from a file."""
 
+from __future__ import annotations
+
 import importlib.resources
 import inspect
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from liedyn.files.paths import path_of
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, ModelError, shown, suggestion
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import PathLike
 
 READERS = {
     ".toml": "liedyn.files.toml:load_toml",
@@ -20,7 +29,7 @@ READERS = {
 _USD = (".usd", ".usda", ".usdc", ".usdz")  # MjSpec.from_file of MuJoCo 4.0's wheel has no decoder for them
 
 
-def load(source, **options):
+def load(source: PathLike, **options: Any) -> Robot:
     """Load a robot.
 
     Parameters
@@ -68,7 +77,7 @@ def load(source, **options):
         return read_toml(path)
 
 
-def bundled():
+def bundled() -> list[str]:
     """Names of the bundled robots, sorted.
 
     Returns

@@ -15,6 +15,7 @@ mimic, q      angle or slide, coupled     none
 Joints are matched by name. Pinocchio's planar joint moves in the xy plane of its placement. What is one joint there and
 several here (composite; of three Euler angles) is matched by the names `liedyn.files.pinocchio_joints.parts_of` gives.
 """
+# mypy: ignore-errors
 
 from typing import NamedTuple
 

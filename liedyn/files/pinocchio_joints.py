@@ -1,4 +1,5 @@
 """What reader, writer and ordering of Pinocchio's models know of its joints."""
+# mypy: ignore-errors
 
 from typing import NamedTuple
 

@@ -1,5 +1,9 @@
 """Robots from models of Pinocchio: the extra ``pinocchio``."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.files import orderings
@@ -12,10 +16,16 @@ from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.numbers import LARGEST
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+
 _CHAINS = ("JointModelComposite", "JointModelSphericalZYX", "JointModelUniversal")
 
 
-def from_pinocchio(model, constraints=(), reference=None):
+def from_pinocchio(model: Any, constraints: Sequence[Any] = (), reference: str | None = None) -> Robot:
     """Make a robot of a model of Pinocchio.
 
     Joints keep their names; a composite joint, and one of three Euler angles, becomes a chain of joints ``name.1``,

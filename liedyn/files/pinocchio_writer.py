@@ -1,4 +1,9 @@
 """Models of Pinocchio from robots: the extra ``pinocchio``."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +17,13 @@ from liedyn.model.frames import joint_basis, rotation_pose
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.links import depth_first
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def to_pinocchio(robot):
+    from liedyn.model.robot import Robot
+
+
+def to_pinocchio(robot: Robot) -> tuple[Any, list[Any]]:
     """Make a model of Pinocchio of a robot, and models of its loops.
 
     Joints keep their names, also those of several coordinates; a cylindrical one is a composite. A coupling of two

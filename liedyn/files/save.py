@@ -1,10 +1,17 @@
 """Write a robot to a file, by the kind of the file."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from liedyn.files.paths import path_of
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown, suggestion
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import PathLike
 
 WRITERS = {
     ".toml": "liedyn.files.toml:save_toml",
@@ -14,7 +21,7 @@ WRITERS = {
 """By the end of a file's name its writer, module and function of robot and path."""
 
 
-def save(robot, path):
+def save(robot: Robot, path: PathLike) -> None:
     """Write a robot to a file: TOML, URDF or MJCF.
 
     TOML holds all of a robot but functions; see :func:`save_toml`. The other formats have no place for some of it: a

@@ -7,8 +7,12 @@ Visual and collision shapes of SDFormat files.
 
 Which joints of a mechanism make its tree, and which close its loops.
 """
+
+from __future__ import annotations
+
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,6 +28,10 @@ from liedyn.files.xml_elements import parse
 from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
 from liedyn.model import GROUND, Builder
 from liedyn.model.validation import warn
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, PathLike
 
 
 def spanning_tree(bodies, joints, canonical):
@@ -155,7 +163,8 @@ _VERSIONS = [(1, minor) for minor in range(4, 12)]
 _MOMENTS = ("ixx", "iyy", "izz")
 
 
-def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=None, friction=None):
+def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = True, base_name: str = "base",
+             gravity: ArrayLike | None = None, friction: float | None = None) -> Robot:
     """Read a robot from an SDFormat file.
 
     Links become bodies; those of models within the model are named ``model::link``, their joints likewise. Joints keep

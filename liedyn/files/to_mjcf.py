@@ -1,4 +1,5 @@
 """Robots written as MJCF files, MuJoCo's format."""
+# mypy: ignore-errors
 
 from dataclasses import replace
 from xml.etree.ElementTree import Element, SubElement

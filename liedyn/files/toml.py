@@ -28,11 +28,13 @@ that declares such a thing. Units are SI and radians.
     pivot = 0.3
 """
 
-import functools
+from __future__ import annotations
+
 import inspect
 import json
 import re
 import tomllib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,11 +42,16 @@ from liedyn.files.declared_coordinates import fitting
 from liedyn.files.paths import path_of, read_bytes, write_text
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import ModelError, cut, errors_at, shown, suggestion
+from liedyn.machine.typed_decorators import once
 from liedyn.model import Builder, placement
 from liedyn.model.declared import arguments_of, method_of
 from liedyn.model.description import Element
 from liedyn.model.frames import rpy_from_rotation
 from liedyn.model.laws import NamedLaw, named
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import PathLike
 
 _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
              "constraints": Builder.constraint, "actuators": Builder.actuator, "cylinders": Builder.cylinder,
@@ -54,7 +61,7 @@ _DEEPEST = 50  # tables and lists within one another: what reads them is recursi
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
 
-def load_toml(path):
+def load_toml(path: PathLike) -> Robot:
     """Read a robot from a TOML file.
 
     Parameters
@@ -166,7 +173,7 @@ def _call(function, table, *positional):
     return function(*positional, **table)
 
 
-@functools.cache
+@once
 def _parameters(function):
     return list(inspect.signature(function).parameters.values())
 
@@ -214,7 +221,7 @@ _READERS = {"coefficients": _read_coefficients, "inertia": _read_inertia, "law":
     ("placement", "parent_placement", "child_placement"), _read_placement)}
 
 
-def save_toml(robot, path):
+def save_toml(robot: Robot, path: PathLike) -> None:
     """Write a robot as a TOML file that :func:`load_toml` reads back; what has its default value is left out.
 
     Constraints are written as they are switched.

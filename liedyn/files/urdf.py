@@ -5,7 +5,11 @@ sidecar file or as an argument. Meshes are never opened.
 
 Visual and collision shapes of URDF files.
 """
+
+from __future__ import annotations
+
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +26,12 @@ from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.numbers import LARGEST
 from liedyn.model.validation import warn
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, PathLike
 
 _SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 
@@ -84,7 +94,9 @@ _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "p
 _BOUNDS = ("lower", "upper", "velocity", "effort")  # of one coordinate
 
 
-def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(0.0, 0.0, -9.81), friction=None):
+def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "base",
+              loops: dict[str, Any] | list[tuple[Any, ...]] | None = None, gravity: ArrayLike = (0.0, 0.0, -9.81),
+              friction: float | None = None) -> Robot:
     """Read a robot from a URDF file.
 
     Links become bodies; a link without <inertial> is massless; a root link that is called ground is the ground. Joints

@@ -39,7 +39,9 @@ class Element:
     def __init__(self, xml, owner):
         self.xml, self.owner = xml, owner
 
-    name = property(lambda self: self.xml.get("name"))
+    @property
+    def name(self):
+        return self.xml.get("name")
 
     def named(self, tag):
         """The child elements of this tag, which must have names and own their parts."""

@@ -2,15 +2,24 @@
 
 Twists are (omega, v), wrenches (moment, force). Everything takes leading batch axes and works inside ``@njit`` code.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie import algebra, exponential
 from liedyn.lie.arrays import (
     MATRIX6, NUMBER, POSE, SYMMETRIC, TWIST, VECTOR, inertia_matrix6, lie_function, matrix6, pose, product6, symmetric,
     twist, vector, wrench_matrix6,
 )
 
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
+
 
 @lie_function(POSE, returns=(6, 6))
-def Ad(T):
+def Ad(T: ArrayLike) -> Array:
     """Adjoint map: takes a twist from the body's frame to the frame in which its pose T is given.
 
     Parameters
@@ -41,7 +50,7 @@ def Ad(T):
 
 
 @lie_function(POSE, returns=(6, 6))
-def Ad_dual(T):
+def Ad_dual(T: ArrayLike) -> Array:
     """Dual adjoint map, ``Ad(T).T``: takes a wrench from the frame in which T is given to the body's frame.
 
     Parameters
@@ -72,7 +81,7 @@ def Ad_dual(T):
 
 
 @lie_function(TWIST, returns=(6, 6))
-def ad(V):
+def ad(V: ArrayLike) -> Array:
     """Lie bracket with V: ``ad(V) @ W = [V, W]``.
 
     Parameters
@@ -104,7 +113,7 @@ def ad(V):
 
 
 @lie_function(TWIST, returns=(6, 6))
-def ad_dual(V):
+def ad_dual(V: ArrayLike) -> Array:
     """Dual of the Lie bracket, ``ad(V).T``; on wrenches and momenta, ``-ad_dual(V)`` is Featherstone's V x*.
 
     Parameters
@@ -136,7 +145,7 @@ def ad_dual(V):
 
 
 @lie_function(NUMBER, VECTOR, SYMMETRIC, returns=(6, 6))
-def spatial_inertia(mass, com, inertia):
+def spatial_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
     """Spatial inertia of a rigid body: takes its twist to its momentum, and is twice the kinetic energy between twists.
 
     Parameters
@@ -174,7 +183,7 @@ def spatial_inertia(mass, com, inertia):
 
 
 @lie_function(POSE, MATRIX6, returns=(6, 6))
-def transform_inertia(T, I):
+def transform_inertia(T: ArrayLike, I: ArrayLike) -> Array:
     """Inertia in another frame.
 
     Parameters

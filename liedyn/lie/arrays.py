@@ -4,11 +4,14 @@ It makes two callables of one function of NumPy arrays: for Python callers, with
 axes are broadcast and one compiled loop runs over the rows); for users' own ``@njit`` code, the function itself,
 inlined.
 """
+
+from __future__ import annotations
+
 import functools
 import inspect
 import math
 import types
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba.core import types as numba_types
@@ -21,6 +24,11 @@ from liedyn.machine.arguments import floats
 from liedyn.machine.compiled.jit import inline, inline_array, kernel
 from liedyn.machine.errors import InputError
 from liedyn.machine.simd.registers import LARGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from liedyn.typing import Function
 
 TOLERANCE = 1e-6
 """Largest accepted error of R^T R and of the last row of a pose: a larger one is a mistake, not rounding."""
@@ -153,7 +161,7 @@ def _loop(function, count):
     return kernel(loop)
 
 
-def lie_function(*arguments, returns):
+def lie_function(*arguments: Argument, returns: tuple[int, ...]) -> Callable[[Function], Function]:
     """Decorator: publish a function of arrays to Python, with checks and batches, and to ``@njit`` code.
 
     Parameters

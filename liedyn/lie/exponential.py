@@ -11,12 +11,12 @@ which f' = (df/dtheta) / theta is needed. All functions work on floats and on SI
 matrices. """
 import math
 
-from numba.extending import intrinsic
 
 from liedyn.lie.algebra import add, cross, dot, neg, rotate_rotation, scale, unrotate
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import atan2, lanewise, sqrt
 from liedyn.machine.simd.sines import sincos
+from liedyn.machine.typed_decorators import intrinsic
 
 _TINY = 1e-300  # avoids 0/0; far below every square that matters
 

@@ -2,14 +2,22 @@
 
 Everything takes leading batch axes and works inside ``@njit`` code.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie import algebra, exponential
 from liedyn.lie.arrays import (
     POSE, TWIST, TWIST_MATRIX, VECTOR, lie_function, matrix4, matrix6, pose, twist, twist_array, vector, vector_array,
 )
 
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
+
 
 @lie_function(TWIST, returns=(4, 4))
-def hat(V):
+def hat(V: ArrayLike) -> Array:
     """The matrix of a twist, an element of se(3).
 
     Parameters
@@ -44,7 +52,7 @@ def hat(V):
 
 
 @lie_function(TWIST_MATRIX, returns=(6,))
-def vee(matrix):
+def vee(matrix: ArrayLike) -> Array:
     """The twist of an element of se(3), the inverse of `hat`.
 
     Parameters
@@ -75,7 +83,7 @@ def vee(matrix):
 
 
 @lie_function(TWIST, returns=(4, 4))
-def exp(V):
+def exp(V: ArrayLike) -> Array:
     """Pose reached by moving with the constant twist V for a unit of time.
 
     Parameters
@@ -107,7 +115,7 @@ def exp(V):
 
 
 @lie_function(POSE, returns=(6,))
-def log(T):
+def log(T: ArrayLike) -> Array:
     """Twist that reaches a pose in a unit of time along the shorter way, the inverse of `exp`.
 
     Parameters
@@ -138,7 +146,7 @@ def log(T):
 
 
 @lie_function(POSE, returns=(4, 4))
-def inverse(T):
+def inverse(T: ArrayLike) -> Array:
     """The inverse pose, ``(R^T, -R^T p)``.
 
     Parameters
@@ -167,7 +175,7 @@ def inverse(T):
 
 
 @lie_function(POSE, POSE, returns=(4, 4))
-def compose(T1, T2):
+def compose(T1: ArrayLike, T2: ArrayLike) -> Array:
     """The product of two poses: first T2, then T1.
 
     Parameters
@@ -199,7 +207,7 @@ def compose(T1, T2):
 
 
 @lie_function(POSE, VECTOR, returns=(3,))
-def act(T, x):
+def act(T: ArrayLike, x: ArrayLike) -> Array:
     """A point in the frame that T is seen from: ``R x + p``.
 
     Parameters
@@ -233,7 +241,7 @@ def act(T, x):
 
 
 @lie_function(TWIST, returns=(6, 6))
-def left_jacobian(V):
+def left_jacobian(V: ArrayLike) -> Array:
     """The J with ``exp(V + dV) = exp(J dV) exp(V)`` to first order in dV.
 
     Parameters
@@ -265,7 +273,7 @@ def left_jacobian(V):
 
 
 @lie_function(TWIST, returns=(6, 6))
-def right_jacobian(V):
+def right_jacobian(V: ArrayLike) -> Array:
     """The J with ``exp(V + dV) = exp(V) exp(J dV)`` to first order in dV.
 
     Parameters
@@ -298,7 +306,7 @@ def right_jacobian(V):
 
 
 @lie_function(TWIST, returns=(6, 6))
-def left_jacobian_inverse(V):
+def left_jacobian_inverse(V: ArrayLike) -> Array:
     """The inverse of `left_jacobian`.
 
     Parameters
@@ -331,7 +339,7 @@ def left_jacobian_inverse(V):
 
 
 @lie_function(TWIST, returns=(6, 6))
-def right_jacobian_inverse(V):
+def right_jacobian_inverse(V: ArrayLike) -> Array:
     """The inverse of `right_jacobian`.
 
     Parameters

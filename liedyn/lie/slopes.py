@@ -10,12 +10,20 @@ On so(3), with y = w x r, z = w x y and the function d of `liedyn.lie.exponentia
 where f' = (df/dtheta) / theta. On se(3) the same holds over dual numbers, w + e v with e^2 = 0: second parts are
 derivatives of the first ones along (v, s), s the linear part of r. So only the series of d is needed.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.lie import exponential
 from liedyn.lie.algebra import add, cross, dot, scale
 from liedyn.lie.arrays import TWIST, VECTOR, lie_function, matrix3, matrix6, twist, vector
 from liedyn.machine.compiled.jit import inline, inline_array
+
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
 
 THIRD_RATE = exponential._rate(exponential._D_SECOND_RATE)
 """The series of d''', for theta below one radian."""
@@ -125,7 +133,7 @@ def symmetric6(A, B):
 
 
 @lie_function(VECTOR, VECTOR, returns=(3, 3))
-def so3_right_jacobian_inverse_slope(w, r):
+def so3_right_jacobian_inverse_slope(w: ArrayLike, r: ArrayLike) -> Array:
     """Derivative of ``so3_right_jacobian_inverse(w) @ r`` by w.
 
     Parameters
@@ -161,7 +169,7 @@ def so3_right_jacobian_inverse_slope(w, r):
 
 
 @lie_function(TWIST, TWIST, returns=(6, 6))
-def right_jacobian_inverse_slope(V, r):
+def right_jacobian_inverse_slope(V: ArrayLike, r: ArrayLike) -> Array:
     """Derivative of ``right_jacobian_inverse(V) @ r`` by V.
 
     Parameters
@@ -197,7 +205,7 @@ def right_jacobian_inverse_slope(V, r):
 
 
 @lie_function(VECTOR, VECTOR, VECTOR, returns=(3, 3))
-def so3_right_jacobian_inverse_curvature(w, r, c):
+def so3_right_jacobian_inverse_curvature(w: ArrayLike, r: ArrayLike, c: ArrayLike) -> Array:
     """Second derivatives of ``c @ so3_right_jacobian_inverse(w) @ r`` by w.
 
     Parameters
@@ -230,7 +238,7 @@ def so3_right_jacobian_inverse_curvature(w, r, c):
 
 
 @lie_function(TWIST, TWIST, TWIST, returns=(6, 6))
-def right_jacobian_inverse_curvature(V, r, c):
+def right_jacobian_inverse_curvature(V: ArrayLike, r: ArrayLike, c: ArrayLike) -> Array:
     """Second derivatives of ``c @ right_jacobian_inverse(V) @ r`` by V.
 
     Parameters

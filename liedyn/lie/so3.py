@@ -2,6 +2,11 @@
 
 Everything takes leading batch axes and works inside ``@njit`` code.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie import exponential
 from liedyn.lie.algebra import neg, quaternion_rotation
 from liedyn.lie.arrays import (
@@ -9,9 +14,12 @@ from liedyn.lie.arrays import (
     vector_array,
 )
 
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
+
 
 @lie_function(VECTOR, returns=(3, 3))
-def so3_hat(w):
+def so3_hat(w: ArrayLike) -> Array:
     """The matrix [w] with ``[w] x = w x x``.
 
     Parameters
@@ -43,7 +51,7 @@ def so3_hat(w):
 
 
 @lie_function(SKEW, returns=(3,))
-def so3_vee(W):
+def so3_vee(W: ArrayLike) -> Array:
     """The vector w of a skew-symmetric matrix [w], the inverse of `so3_hat`.
 
     Parameters
@@ -72,7 +80,7 @@ def so3_vee(W):
 
 
 @lie_function(VECTOR, returns=(3, 3))
-def so3_exp(w):
+def so3_exp(w: ArrayLike) -> Array:
     """Rotation by the angle ``|w|`` about the axis ``w``.
 
     Parameters
@@ -104,7 +112,7 @@ def so3_exp(w):
 
 
 @lie_function(ROTATION, returns=(3,))
-def so3_log(R):
+def so3_log(R: ArrayLike) -> Array:
     """Rotation vector of a rotation, the inverse of `so3_exp`.
 
     Parameters
@@ -135,7 +143,7 @@ def so3_log(R):
 
 
 @lie_function(VECTOR, returns=(3, 3))
-def so3_left_jacobian(w):
+def so3_left_jacobian(w: ArrayLike) -> Array:
     """The J with ``exp(w + dw) = exp(J dw) exp(w)`` to first order in dw.
 
     Parameters
@@ -169,7 +177,7 @@ def so3_left_jacobian(w):
 
 
 @lie_function(VECTOR, returns=(3, 3))
-def so3_right_jacobian(w):
+def so3_right_jacobian(w: ArrayLike) -> Array:
     """The J with ``exp(w + dw) = exp(w) exp(J dw)`` to first order in dw.
 
     Parameters
@@ -201,7 +209,7 @@ def so3_right_jacobian(w):
 
 
 @lie_function(VECTOR, returns=(3, 3))
-def so3_left_jacobian_inverse(w):
+def so3_left_jacobian_inverse(w: ArrayLike) -> Array:
     """The inverse of `so3_left_jacobian`.
 
     Parameters
@@ -233,7 +241,7 @@ def so3_left_jacobian_inverse(w):
 
 
 @lie_function(VECTOR, returns=(3, 3))
-def so3_right_jacobian_inverse(w):
+def so3_right_jacobian_inverse(w: ArrayLike) -> Array:
     """The inverse of `so3_right_jacobian`.
 
     Parameters
@@ -265,7 +273,7 @@ def so3_right_jacobian_inverse(w):
 
 
 @lie_function(QUATERNION, returns=(3, 3))
-def rotation_from_quaternion(quat):
+def rotation_from_quaternion(quat: ArrayLike) -> Array:
     """Rotation of a quaternion.
 
     Parameters
@@ -291,7 +299,7 @@ def rotation_from_quaternion(quat):
 
 
 @lie_function(ROTATION, returns=(4,))
-def quaternion_from_rotation(R):
+def quaternion_from_rotation(R: ArrayLike) -> Array:
     """Unit quaternion of a rotation.
 
     Parameters

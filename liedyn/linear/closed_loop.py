@@ -8,6 +8,7 @@ columns of these inputs,
 
 where B and D remain the responses to forces that are added to the feedback.
 """
+# mypy: ignore-errors
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,11 +43,11 @@ class Loop:
     f: object
     df: object
     S: np.ndarray
-    tau: np.ndarray = None
-    by_q: np.ndarray = None
-    by_v: np.ndarray = None
-    u: np.ndarray = None
-    driven: np.ndarray = None
+    tau: np.ndarray | None = None
+    by_q: np.ndarray | None = None
+    by_v: np.ndarray | None = None
+    u: np.ndarray | None = None
+    driven: np.ndarray | None = None
 
     def at(self, t, q, v):
         """The same feedback evaluated at other states, the rows of q and v."""
@@ -92,10 +93,10 @@ class ElementLoop(Loop):
         All generalised forces that the user gives, without those of passive force elements.
     """
 
-    robot: object = None
-    inner: Loop = None
-    of_tree: np.ndarray = None
-    given: np.ndarray = None
+    robot: object | None = None
+    inner: Loop | None = None
+    of_tree: np.ndarray | None = None
+    given: np.ndarray | None = None
 
     def at(self, t, q, v):
         """The same feedback evaluated at other states."""

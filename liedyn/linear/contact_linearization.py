@@ -123,7 +123,8 @@ class Friction:
         if not self.rubs:
             return np.zeros((n, x)), np.zeros((n, nu)), dlam[:, :x + nu]
         contacts, sliding = self.contacts, settled.sliding
-        all_rows = robot.packed._replace(ints=robot.ints.copy())  # with the tangential rows of the sliding contacts
+        # with the tangential rows of the sliding contacts
+        all_rows = robot.packed._replace(ints=robot.packed.ints.copy())
         statuses(all_rows)[contacts.index[sliding]] = ON
         psi_q, _, _, turned = all_derivatives(all_rows, q, v, a, settled.friction)
         _, _, G_all, _, psi, _ = terms_kernel(all_rows, q, v, f_ext)

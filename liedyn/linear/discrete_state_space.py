@@ -1,10 +1,20 @@
 """The linear model of one step of an integrator: what `liedyn.discretize` returns."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.machine.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.typing import Array, Complexes
 
 ARRAYS = "A", "B", "q", "v", "tau", "q_next", "v_next"
 """What a `DiscreteStateSpace` has for each state."""
@@ -29,18 +39,18 @@ class DiscreteStateSpace:
         State at the end of the step.
     """
 
-    A: np.ndarray
-    B: np.ndarray
+    A: Array
+    B: Array
     h: float
-    states: tuple
-    inputs: tuple
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    q_next: np.ndarray
-    v_next: np.ndarray
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    q: Array
+    v: Array
+    tau: Array
+    q_next: Array
+    v_next: Array
 
-    def eigenvalues(self):
+    def eigenvalues(self) -> Complexes:
         """Eigenvalues of A; perturbations decay if all are inside the unit circle.
 
         Returns
@@ -57,7 +67,7 @@ class DiscreteStateSpace:
         """
         return np.sort_complex(np.linalg.eigvals(self.A))
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> DiscreteStateSpace:
         """One model of a batch, or several, by their leading axes."""
         lead = self.A.shape[:-2]
         if not lead:

@@ -3,7 +3,12 @@
 f gives the inputs, shape (n,): generalised forces, or forces of the actuators. df gives (by_q, by_v), each of shape
 (n, nv): their derivatives by a displacement in the tangent space at q (perturbed on the right) and by v.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +17,12 @@ from liedyn.machine.errors import InputError, said, shown
 from liedyn.mechanics.constraints.checking import central_difference, relative_deviation
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import states
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 
 def split(name, given):
@@ -82,16 +93,17 @@ class FeedbackCheck:
     tolerance : float
     """
 
-    deviations: dict
+    deviations: dict[str, Any]
     tolerance: float
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """Whether both deviations are below the tolerance."""
         return max(self.deviations.values()) <= self.tolerance
 
 
-def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
+def check_feedback(robot: Robot, feedback: tuple[Any, ...], q: ArrayLike, v: ArrayLike, t: float = 0.0,
+                   tolerance: float = 1e-7) -> FeedbackCheck:
     """Compare the derivatives of a feedback with finite differences of sixth order, at one state.
 
     Parameters

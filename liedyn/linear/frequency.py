@@ -1,6 +1,11 @@
 """Frequency responses of linear models: C (i omega - A)^-1 B + D, or at z = exp(i omega h) for discrete-time models.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +13,12 @@ from liedyn.linear.discrete_state_space import DiscreteStateSpace
 from liedyn.linear.state_space import LocalStateSpace
 from liedyn.machine.arguments import floats
 from liedyn.machine.errors import InputError, shown, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.typing import Array, ArrayLike, Complexes
 
 SAMPLES, DECADES = 400, 2.0
 """Frequencies that are chosen: how many, and how far beyond the slowest and fastest motion they go."""
@@ -38,16 +49,16 @@ class FrequencyResponse:
     (2,)
     """
 
-    omega: np.ndarray
-    values: np.ndarray
-    outputs: tuple
-    inputs: tuple
+    omega: Array
+    values: Complexes
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"FrequencyResponse({len(self.outputs)} outputs, {len(self.inputs)} inputs, {len(self.omega)} "
                 f"frequencies from {self.omega[0]:.4g} to {self.omega[-1]:.4g} rad/s)")
 
-    def __getitem__(self, pair):
+    def __getitem__(self, pair: Any) -> Any:
         """The response of an output to an input, by their names."""
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InputError(f"a response has the names of an output and an input, got {shown(pair)}")
@@ -58,7 +69,7 @@ class FrequencyResponse:
             places.append(names.index(name))
         return self.values[..., places[0], places[1]]
 
-    def plot(self, output, input, axes=None):
+    def plot(self, output: str, input: str, axes: Sequence[Any] | None = None) -> tuple[Any, Any]:
         """Draw magnitude and phase of one response over the frequency (Bode plot), one line per model of a batch.
 
         Parameters
@@ -103,7 +114,7 @@ class FrequencyResponse:
         return axes
 
 
-def frequency_response(ss, omega=None):
+def frequency_response(ss: LocalStateSpace | DiscreteStateSpace, omega: ArrayLike | None = None) -> FrequencyResponse:
     """Steady-state responses of the outputs to inputs that oscillate.
 
     Parameters

@@ -1,6 +1,10 @@
 """Linearization of any mechanism at any state: the public function."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +33,13 @@ from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import without_elements
 from liedyn.model.calls.boundary import wrenches
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames, Wrenches
+
 
 class Given(NamedTuple):
     """The arguments of `linearize_states` after the model."""
@@ -38,8 +49,10 @@ class Given(NamedTuple):
     actuators: np.ndarray
 
 
-def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
-              rank_tolerance=RANK_TOLERANCE, speeds=None, u=None):
+def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[Any, ...] | None = None,
+              independent: IndependentNames = None, outputs: Sequence[str] | None = None, f_ext: Wrenches | None = None,
+              closure_tolerance: float = CLOSURE_TOLERANCE, rank_tolerance: float = RANK_TOLERANCE,
+              speeds: Sequence[str] | None = None, u: ArrayLike | tuple[Any, ...] | None = None) -> LocalStateSpace:
     """Exact minimal state-space model of a mechanism about a state, moving or at rest.
 
     Parameters

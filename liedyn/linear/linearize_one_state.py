@@ -176,11 +176,11 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
     """The `LocalStateSpace` of one state in the usual case, else None."""
     choice = "one state", independent, outputs, speeds, closure_tolerance, rank_tolerance
     try:
-        one = robot.memo.get(choice, choice)
+        one = robot._memo.get(choice, choice)
     except TypeError:  # lists, or objects that are no names
         choice = tuple(tuple(x) if type(x) is list else x for x in choice)
         try:
-            one = robot.memo.get(choice, choice)
+            one = robot._memo.get(choice, choice)
         except TypeError:
             return None
     if one is choice:
@@ -188,7 +188,7 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
         if not usual or q.shape != (robot.nq,) or q.dtype != np.float64 or not is_usable(q).all():
             return None
         try:
-            one = robot.memo[choice] = single(robot, q, *choice[1:4], choice[4:])
+            one = robot._memo[choice] = single(robot, q, *choice[1:4], choice[4:])
         except LiedynError:  # the general way raises it, after all errors of the state itself
             return None
     if one is None:

@@ -7,12 +7,21 @@ regular block is brought to Schur form. Eigenvalues that are equal to rounding (
 square root of rounding) form a group; quantities that are defined for the group only are shared equally among its
 members.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.tables import html_table, text_table
+
+if TYPE_CHECKING:
+    from liedyn.linear.state_space import LocalStateSpace
+    from liedyn.typing import Array, Booleans, Complexes
 
 EQUAL = 1e-6
 """Eigenvalues that differ by less than this part of their size are a group: chains of two split by 1e-8 times the
@@ -53,21 +62,21 @@ class Modes:
         Names of the model's states.
     """
 
-    eigenvalues: np.ndarray
-    frequencies: np.ndarray
-    omega: np.ndarray
-    damped: np.ndarray
-    damping: np.ndarray
-    rigid: np.ndarray
-    shapes: np.ndarray
-    vectors: np.ndarray
-    participation: np.ndarray
-    states: tuple
+    eigenvalues: Complexes
+    frequencies: Array
+    omega: Array
+    damped: Array
+    damping: Array
+    rigid: Booleans
+    shapes: Complexes
+    vectors: Complexes
+    participation: Array
+    states: tuple[str, ...]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.eigenvalues)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Modes({len(self)} of {len(self.states)} states, {self.rigid.sum()} rigid)"
 
     def _table(self):
@@ -79,14 +88,14 @@ class Modes:
                          f"{self.damping[k].round(9) + 0.0:.4g}", ", ".join(names[i] for i in most)])
         return rows
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self!r}\n" + text_table(self._table())
 
     def _repr_html_(self):
         return html_table(repr(self), self._table())
 
 
-def modes(ss):
+def modes(ss: LocalStateSpace) -> Modes:
     """Modes of a linear model: frequencies, damping ratios, shapes in all coordinates, participation.
 
     Parameters

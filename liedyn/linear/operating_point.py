@@ -60,9 +60,9 @@ def _clock(robot):
 def actuators_of(robot, loop=None):
     """S_u of tau = S_u u, with the inputs of a feedback behind those of the actuators."""
     # a copy: the robot's own is read-only, a type for which Numba would compile all kernels once more
-    if "actuators" not in robot.memo:
-        robot.memo["actuators"] = robot.tree_actuators.copy()
-    return robot.memo["actuators"] if loop is None else np.hstack([robot.tree_actuators, loop.S])
+    if "actuators" not in robot._memo:
+        robot._memo["actuators"] = robot.tree_actuators.copy()
+    return robot._memo["actuators"] if loop is None else np.hstack([robot.tree_actuators, loop.S])
 
 
 @dataclass(frozen=True)

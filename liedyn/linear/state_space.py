@@ -1,6 +1,11 @@
 """The result of a linearization: matrices with names, and ways on to control libraries and to disk."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +14,12 @@ from liedyn.machine.errors import InputError, shown
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.tables import html_table, text_table
 from liedyn.machine.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Self
+
+    from liedyn.typing import Array, Complexes, PathLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,28 +56,28 @@ class LocalStateSpace:
         Largest closure error of the loops [rad, m] at the operating point.
     """
 
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
-    f0: np.ndarray
-    K: np.ndarray
-    S: np.ndarray
-    drift: np.ndarray
-    states: tuple
-    inputs: tuple
-    outputs: tuple
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    a: np.ndarray
-    lam: np.ndarray
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    f0: Array
+    K: Array
+    S: Array
+    drift: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    q: Array
+    v: Array
+    tau: Array
+    a: Array
+    lam: Array
     rank: int
     condition: float
     closure_residual: float
 
     @classmethod
-    def of(cls, known):
+    def of(cls, known: dict[str, Any]) -> Self:
         """A `LocalStateSpace` from a dict of attributes, four times as fast as the constructor.
 
         Missing attributes are computed when first read, by the entry "_later": a function of the name, this object and
@@ -76,30 +87,33 @@ class LocalStateSpace:
         object.__setattr__(made, "__dict__", known)
         return made
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name not in _NAMES or "_later" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         read, *given = self.__dict__["_later"]
         self.__dict__.update(read(name, self, *given))
         return self.__dict__[name]
 
-    def __getstate__(self):  # without the robot
+    def __getstate__(self) -> Any:  # without the robot
         return {name: getattr(self, name) for name in _NAMES}
 
-    lead = property(lambda self: self.A.shape[:-2], doc="Leading axes of a batch; () for one model.")
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Leading axes of a batch; () for one model."""
+        return self.A.shape[:-2]
 
-    def __bool__(self):  # true for a batch of length zero, too
+    def __bool__(self) -> bool:  # true for a batch of length zero, too
         return True
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.lead:
             raise TypeError("this is one model, which has no len()")
         return self.lead[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Self]:
         return (self[k] for k in range(len(self)))
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Self:
         """The model, or the smaller batch of models, of the states at `index`."""
         if not self.lead:
             raise InputError(f"this is one model and no batch: nothing is at {shown(index)}")
@@ -109,7 +123,7 @@ class LocalStateSpace:
             raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
         return type(self).of({"_later": (_at_index, self, chosen)})
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         of = f"{' x '.join(map(str, self.lead))} models, " if self.lead else ""
         return (f"LocalStateSpace({of}{len(self.states)} states: {_few(self.states)}; "
                 f"{len(self.inputs)} inputs: {_few(self.inputs)}; {len(self.outputs)} outputs: {_few(self.outputs)})")
@@ -121,7 +135,7 @@ class LocalStateSpace:
         return [head, *rows, *([name, *map(_number, row)]
                                for name, row in zip(self.outputs, np.hstack([self.C, self.D])))]
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
             return repr(self)
         return f"{self!r}\n" + text_table(self._tables())
@@ -131,7 +145,7 @@ class LocalStateSpace:
             return html_table(repr(self), [])
         return html_table(repr(self), self._tables())
 
-    def eigenvalues(self):
+    def eigenvalues(self) -> Complexes:
         """Eigenvalues of A [1/s].
 
         Returns
@@ -148,7 +162,7 @@ class LocalStateSpace:
         """
         return np.sort_complex(np.linalg.eigvals(self.A))
 
-    def discretize(self, h):
+    def discretize(self, h: float) -> tuple[Array, Array]:
         """Discretise this linear model exactly, with inputs constant between samples (zero-order hold).
 
         Parameters
@@ -191,7 +205,7 @@ class LocalStateSpace:
             raise InputError(f"h = {h:g} s is too long: the exponential of A h overflows")
         return whole[..., :x, :x], whole[..., :x, x:]
 
-    def to_control(self):
+    def to_control(self) -> Any:
         """The same system for python-control.
 
         Returns
@@ -217,7 +231,7 @@ class LocalStateSpace:
         return control.ss(self.A, self.B, self.C, self.D, states=plain(self.states), inputs=forces(self.inputs),
                           outputs=plain(self.outputs), name="linear_model")
 
-    def to_scipy(self):
+    def to_scipy(self) -> Any:
         """The same system for SciPy.
 
         Returns
@@ -236,7 +250,7 @@ class LocalStateSpace:
 
         return StateSpace(self.A, self.B, self.C, self.D)
 
-    def save(self, path):
+    def save(self, path: PathLike) -> Path:
         """Write everything to a NumPy archive.
 
         Parameters

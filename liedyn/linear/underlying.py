@@ -1,4 +1,9 @@
 """The linearized underlying ODE in all coordinates."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +17,14 @@ from liedyn.mechanics.constraints.loops import reader_kernel
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states, wrenches
 
-def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
-               rank_tolerance=RANK_TOLERANCE):
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, IndependentNames, Wrenches
+
+
+def underlying(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, independent: IndependentNames = None,
+               f_ext: Wrenches | None = None, closure_tolerance: float = CLOSURE_TOLERANCE,
+               rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """Linearized underlying ODE in all coordinates, A = [Df] P (Spencer 2004).
 
     Parameters

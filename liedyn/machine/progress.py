@@ -1,4 +1,5 @@
 """A progress bar for long runs (with tqdm), and a way to stop a run in another thread."""
+# mypy: ignore-errors
 import threading
 import time
 

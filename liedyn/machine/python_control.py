@@ -1,4 +1,5 @@
 """The optional package python-control: its module, and signal names that it accepts."""
+# mypy: ignore-errors
 from liedyn.machine.errors import LiedynError
 
 

@@ -1,4 +1,9 @@
 """Build a robot in Python: bodies, frames, joints, loops and actuators by name, in any order."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import ModelError, shown
@@ -11,6 +16,13 @@ from liedyn.model.element_builder import ElementBuilder
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, neutral
 from liedyn.model.numbers import numbers
 from liedyn.model.shape_builder import ShapeBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 
 class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
@@ -43,8 +55,9 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
     (1, ('pivot',))
     """
 
-    def __init__(self, name, gravity=(0.0, 0.0, -9.81), home=None, independent=(), outputs=(), description="",
-                 source=""):
+    def __init__(self, name: str, gravity: ArrayLike = (0.0, 0.0, -9.81), home: dict[str, Any] | None = None,
+                 independent: Sequence[str] = (), outputs: Sequence[str] = (), description: str = "",
+                 source: str = "") -> None:
         owner, self._name = validation.owner_of("robot", name), name
         self._gravity = numbers(owner, "gravity", gravity, (3,))
         self._home = validation.table(owner, "home", {} if home is None else home)
@@ -56,7 +69,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         self._loops, self._constraints, self._actuators = [], [], []
         self._elements = []
 
-    def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
+    def body(self, name: str, mass: float = 0.0, com: ArrayLike = (0.0, 0.0, 0.0),
+             inertia: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """Declare a body; without numbers it is massless.
 
         Parameters
@@ -83,7 +97,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         self._bodies.append(Body(name, validation.mass(owner, mass), numbers(owner, "com", com, (3,)),
                                  validation.inertia(owner, inertia)))
 
-    def frame(self, name, body, placement=None):
+    def frame(self, name: str, body: str, placement: ArrayLike | None = None) -> None:
         """Declare a named frame, fixed in a body.
 
         Its name may stand wherever a body's may: for poses and Jacobians, as the parent of joints, as an end of loops
@@ -115,9 +129,12 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         self._frames.append(Frame(
             name, validation.text(owner, "body", body), validation.pose(owner, "placement", placement)))
 
-    def joint(self, name, kind, parent, child, placement=None, axis=None, axis2=None, pitch=None, limits=None,
-              velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None,
-              driven=True):
+    def joint(self, name: str, kind: str, parent: str, child: str, placement: ArrayLike | None = None,
+              axis: ArrayLike | None = None, axis2: ArrayLike | None = None, pitch: float | None = None,
+              limits: ArrayLike | None = None, velocity_limit: float | ArrayLike | None = None,
+              effort_limit: float | ArrayLike | None = None, armature: float | ArrayLike = 0.0,
+              damping: float | ArrayLike = 0.0, stiffness: float | ArrayLike = 0.0,
+              rest: float | ArrayLike | None = None, driven: bool = True) -> None:
         """Declare a joint of the tree.
 
         Quantities per degree of freedom take one number for all or a list in the order of the coordinates' names.
@@ -170,7 +187,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             rest=validation.rest(owner, form, rest, neutral(form)), driven=validation.flag(owner, "driven", driven)))
 
     @classmethod
-    def of(cls, robot):
+    def of(cls, robot: Robot) -> Builder:
         """A builder that has declared all of an existing robot as it is, with its switches and targets.
 
         To add to it, and to :meth:`change`, :meth:`remove` and :meth:`attach`.
@@ -203,7 +220,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         builder._declare_again(model)
         return builder
 
-    def actuator(self, name, coordinate, gear=1.0):
+    def actuator(self, name: str, coordinate: str | dict[str, Any], gear: float = 1.0) -> None:
         """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau, but for
         joints that are declared with ``driven=False``.
 
@@ -227,7 +244,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
                                          {validation.text(owner, "coordinate", coordinate): 1.0})
         self._actuators.append(Actuator(name, {each: gear * ratio for each, ratio in gears.items()}))
 
-    def cylinder(self, name, parent, child, parent_placement=None, child_placement=None, gear=1.0):
+    def cylinder(self, name: str, parent: str, child: str, parent_placement: ArrayLike | None = None,
+                 child_placement: ArrayLike | None = None, gear: float = 1.0) -> None:
         """Declare an input u between two points, as of a hydraulic cylinder: it drives them apart with gear * u.
 
         Parameters
@@ -261,7 +279,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             child_placement=validation.pose(owner, "child_placement", child_placement),
             rows=form.rows[:1], holonomic=1), float(numbers(owner, "gear", gear, ()))))
 
-    def build(self):
+    def build(self) -> Robot:
         """Check the whole and return the robot.
 
         Returns

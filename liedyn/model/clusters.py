@@ -4,6 +4,7 @@ A constraint between two bodies acts on the degrees of freedom on exactly one of
 loops along a tree share none, and each is a cluster of its own; the legs of a Stewart platform share the platform.
 What belongs to no constraint is the last cluster, which has no rows.
 """
+# mypy: ignore-errors
 import numpy as np
 
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS

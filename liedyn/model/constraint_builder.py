@@ -1,4 +1,9 @@
 """The part of `Builder` that declares what closes loops and constrains motion otherwise."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,12 +14,21 @@ from liedyn.model.frames import placement
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.numbers import numbers
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Literal
+
+    from liedyn.typing import ArrayLike
+
 
 class ConstraintBuilder:
     """Loops, constraints, end stops and rows of a user's own; see :class:`Builder`."""
 
-    def loop(self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None,
-             pitch=None, active=True, target=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None):
+    def loop(self, name: str, kind: str, parent: str, child: str, parent_placement: ArrayLike | None = None,
+             child_placement: ArrayLike | None = None, axis: ArrayLike | None = None, axis2: ArrayLike | None = None,
+             pitch: float | None = None, active: bool = True, target: Callable[..., Any] | None = None,
+             armature: float = 0.0, damping: float = 0.0, stiffness: float = 0.0,
+             rest: ArrayLike | None = None) -> None:
         """Declare a cut joint, which closes a loop between two bodies.
 
         With `damping` or `stiffness` its coordinates get force elements ``<coordinate> spring``, a ball a bushing. With
@@ -101,10 +115,14 @@ class ConstraintBuilder:
         self._elements[:] = [each for each in self._elements if each.name != name]
         declare(name)
 
-    def constraint(self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
-                   child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None,
-                   coefficients=None, offset=0.0, active=True, target=None, unilateral=False, restitution=None,
-                   friction=None):
+    def constraint(self, name: str, kind: str, parent: str | None = None, child: str | None = None,
+                   parent_placement: ArrayLike | None = None, child_placement: ArrayLike | None = None,
+                   axis: ArrayLike | None = None, child_axis: ArrayLike | None = None, length: float | None = None,
+                   radius: float | None = None, parent_radius: float | None = None, rolling: bool | None = None,
+                   inside: bool | None = None, coefficients: dict[str, Any] | None = None, offset: float = 0.0,
+                   active: bool | str = True, target: Callable[..., Any] | None = None,
+                   unilateral: bool | Literal["above", "below"] = False, restitution: float | None = None,
+                   friction: float | None = None) -> None:
         """Declare a constraint that is no cut joint: between a frame A on the parent and a frame B on the child.
 
         Parameters
@@ -194,7 +212,7 @@ class ConstraintBuilder:
             length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
             radius=0.0 if on_curve else sign * sizes["radius"], rows=rows, holonomic=form.holonomic, **common))
 
-    def stops(self, joints=None, restitution=0.0):
+    def stops(self, joints: Sequence[str] | None = None, restitution: float = 0.0) -> None:
         """Make the limits of joints end stops: one-sided couplings ``<coordinate>.lower`` and ``<coordinate>.upper``.
 
         Parameters
@@ -235,8 +253,9 @@ class ConstraintBuilder:
                         self.constraint(f"{joint.name}{suffix}{end}", "coupling", offset=value, unilateral=side,
                                         coefficients={joint.name + suffix: 1.0}, restitution=restitution)
 
-    def custom(self, name, jacobian, bias, derivatives, force_derivative, residual=None, drift=None, rows=1,
-               active=True):
+    def custom(self, name: str, jacobian: Callable[..., Any], bias: Callable[..., Any], derivatives: Callable[..., Any],
+               force_derivative: Callable[..., Any], residual: Callable[..., Any] | None = None,
+               drift: Callable[..., Any] | None = None, rows: int = 1, active: bool = True) -> None:
         """Declare rows of your own: ``G(q, t) v + drift(q, t) = 0``, from functions and their derivatives.
 
         Compiled functions (``@njit``) run inside the kernels at full speed; Python functions work and are slow. All

@@ -3,10 +3,20 @@
 Plain frozen records, all numbers already checked and brought to their shapes by :class:`liedyn.model.Builder`.
 Poses are (4, 4) arrays, lengths in metres, angles in radians. The ground is the reserved body name ``"ground"``.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.typing import Array
 
 GROUND = "ground"
 APPLIED = "wrench", "follower"
@@ -16,7 +26,7 @@ APPLIED = "wrench", "follower"
 class _Record:
     """Write-protects the arrays of a record."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for value in vars(self).values():
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):
@@ -40,8 +50,8 @@ class Body(_Record):
 
     name: str
     mass: float
-    com: np.ndarray
-    inertia: np.ndarray
+    com: Array
+    inertia: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +82,16 @@ class Joint(_Record):
     kind: str
     parent: str
     child: str
-    placement: np.ndarray
-    axes: tuple
+    placement: Array
+    axes: tuple[Array, ...]
     pitch: float
-    limits: np.ndarray
-    velocity_limit: np.ndarray
-    effort_limit: np.ndarray
-    armature: np.ndarray
-    damping: np.ndarray
-    stiffness: np.ndarray
-    rest: np.ndarray
+    limits: Array
+    velocity_limit: Array
+    effort_limit: Array
+    armature: Array
+    damping: Array
+    stiffness: Array
+    rest: Array
     driven: bool = True
 
 
@@ -99,10 +109,10 @@ class Frame(_Record):
 
     name: str
     body: str
-    placement: np.ndarray
+    placement: Array
 
     @property
-    def joint(self):
+    def joint(self) -> Joint:
         """What holds it, as a joint."""
         nothing = np.empty(0)
         return Joint(self.name, "fixed", self.body, self.name, self.placement, (), 0.0, np.empty((0, 2)),
@@ -134,12 +144,12 @@ class Loop(_Record):
     kind: str
     parent: str
     child: str
-    parent_placement: np.ndarray
-    child_placement: np.ndarray
-    axes: tuple
+    parent_placement: Array
+    child_placement: Array
+    axes: tuple[Array, ...]
     pitch: float
     active: bool = True
-    target: object = None
+    target: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,19 +194,19 @@ class Constraint(_Record):
     kind: str
     parent: str | None = None
     child: str | None = None
-    parent_placement: np.ndarray = field(default_factory=lambda: np.eye(4))
-    child_placement: np.ndarray = field(default_factory=lambda: np.eye(4))
-    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
-    child_axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    parent_placement: Array = field(default_factory=lambda: np.eye(4))
+    child_placement: Array = field(default_factory=lambda: np.eye(4))
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    child_axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     length: float = 0.0
     radius: float = 0.0
-    rows: tuple = ()
+    rows: tuple[str, ...] = ()
     holonomic: int = 0
-    coefficients: dict = field(default_factory=dict)
+    coefficients: dict[str, Any] = field(default_factory=dict)
     offset: float = 0.0
-    functions: dict = field(default_factory=dict)
+    functions: dict[str, Any] = field(default_factory=dict)
     active: bool | str = True
-    target: object = None
+    target: Callable[..., Any] | None = None
     side: int = 0
     restitution: float = 0.0
     friction: float = 0.0
@@ -218,19 +228,21 @@ class Element(_Record):
         Functions of the user's own, by the arguments that they were given as.
     """
 
-    measure: object
+    measure: Constraint | Loop
     law: str
-    numbers: tuple = ()
-    functions: dict = field(default_factory=dict)
-    name = property(lambda self: self.measure.name)
+    numbers: tuple[float, ...] = ()
+    functions: dict[str, Any] = field(default_factory=dict)
+    @property
+    def name(self) -> str:
+        return self.measure.name
 
     @property
-    def bodies(self):
+    def bodies(self) -> set[str]:
         """What it is between, None for what has no bodies; an applied force has one."""
         return {self.measure.child} | (set() if self.law in APPLIED else {self.measure.parent})
 
     @property
-    def coefficients(self):
+    def coefficients(self) -> Any:
         return getattr(self.measure, "coefficients", {})
 
 
@@ -262,11 +274,11 @@ class Shape(_Record):
     name: str
     body: str
     kind: str
-    placement: np.ndarray = field(default_factory=lambda: np.eye(4))
-    size: tuple = ()
+    placement: Array = field(default_factory=lambda: np.eye(4))
+    size: tuple[float, ...] = ()
     mesh: str = ""
-    scale: tuple = (1.0, 1.0, 1.0)
-    color: tuple | None = None
+    scale: tuple[float, ...] = (1.0, 1.0, 1.0)
+    color: tuple[float, ...] | None = None
     role: str = "visual"
 
 
@@ -281,15 +293,20 @@ class Actuator:
     in `gears`."""
 
     name: str
-    gears: dict
+    gears: dict[str, float]
 
     @property
-    def measure(self):
+    def measure(self) -> Any:
         """What it drives, as a constraint would hold it."""
         return Constraint(self.name, "coupling", rows=(".sum",), holonomic=1, coefficients=self.gears)
 
-    gear = property(lambda self: 1.0)
-    bodies = property(lambda self: set())
+    @property
+    def gear(self) -> float:
+        return 1.0
+
+    @property
+    def bodies(self) -> set[str]:
+        return set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,9 +322,17 @@ class Cylinder:
 
     measure: Constraint
     gear: float
-    name = property(lambda self: self.measure.name)
-    gears = property(lambda self: {})
-    bodies = property(lambda self: {self.measure.parent, self.measure.child})
+    @property
+    def name(self) -> str:
+        return self.measure.name
+
+    @property
+    def gears(self) -> dict[str, float]:
+        return {}
+
+    @property
+    def bodies(self) -> set[str]:
+        return {self.measure.parent, self.measure.child}
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,22 +363,22 @@ class Model(_Record):
     """
 
     name: str
-    gravity: np.ndarray
-    bodies: tuple
-    joints: tuple
-    loops: tuple
-    actuators: tuple
-    home: dict = field(default_factory=dict)
-    independent: tuple = ()
-    outputs: tuple = ()
-    constraints: tuple = ()
+    gravity: Array
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    actuators: tuple[Actuator, ...] | Cylinder
+    home: dict[str, Any] = field(default_factory=dict)
+    independent: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     description: str = ""
     source: str = ""
-    elements: tuple = ()
-    frames: tuple = ()
-    shapes: tuple = ()
+    elements: tuple[Element, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    shapes: tuple[Shape, ...] = ()
 
     @property
-    def tree_joints(self):
+    def tree_joints(self) -> tuple[Joint, ...]:
         """The joints, and what holds the frames."""
         return self.joints + tuple(frame.joint for frame in self.frames)

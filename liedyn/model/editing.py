@@ -1,7 +1,11 @@
 """The part of `Builder` that edits: changes what has been declared, drops some of it, attaches another robot."""
+# mypy: ignore-errors
+
+from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import ModelError, shown, suggestion
@@ -10,6 +14,12 @@ from liedyn.model.declared import arguments_of, method_of
 from liedyn.model.description import APPLIED, GROUND, Actuator, Cylinder
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 from liedyn.model.links import depth_first
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 _OF_BODIES = ("pose", "twist", "twist_rate")  # outputs that name a body; of others, wrenches name a loop or constraint
 _ROBOT = ("gravity", "home", "independent", "outputs", "description", "source")
@@ -20,13 +30,13 @@ _KEPT = ("parent", "child", "placement", "parent_placement", "child_placement", 
 class Editor:
     """Changes of what has been declared; see :class:`Builder`."""
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):  # as in b.gravity = ..., which would change nothing
             raise ModelError(f"builder: cannot set {shown(name)}; see change: b.change('robot', gravity=...), "
                              "b.change('body', name, mass=...)")
         super().__setattr__(name, value)
 
-    def change(self, what, name=None, /, **values):
+    def change(self, what: str, name: str | None = None, /, **values: Any) -> None:
         """Change what has been declared, under the same name.
 
         Parameters
@@ -80,7 +90,7 @@ class Editor:
         changed = type(self)(self._name, **_without_none(given | values))
         vars(self).update({f"_{key}": getattr(changed, f"_{key}") for key in _ROBOT})
 
-    def remove(self, what, name):
+    def remove(self, what: str, name: str) -> None:
         """Drop a thing, and all that names it.
 
         A body or frame goes with all that it carries, and with the joints, loops, constraints, couplings, actuators,
@@ -118,7 +128,8 @@ class Editor:
         else:
             self._drop(others={name})
 
-    def attach(self, robot, to, prefix, placement=None, joint="fixed", **more):
+    def attach(self, robot: Robot, to: str, prefix: str, placement: ArrayLike | None = None, joint: str = "fixed",
+               **more: Any) -> None:
         """Attach another robot: what was the ground to it is held by a body or frame here.
 
         Everything of it comes under its own name with the prefix; what was its ground is the frame, or if `joint`

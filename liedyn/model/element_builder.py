@@ -1,4 +1,9 @@
 """The part of `Builder` that declares force elements: springs, bushings, friction, applied forces, any other law."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,12 +15,21 @@ from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.laws import LAWS, NamedLaw
 from liedyn.model.numbers import any_numbers, numbers
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.model.laws import GasSpring, Motor, PolynomialSpring
+    from liedyn.typing import ArrayLike
+
 
 class ElementBuilder:
     """Force elements; see :class:`Builder`."""
 
-    def spring(self, name, parent, child, parent_placement=None, child_placement=None, length=0.0, stiffness=0.0,
-               damping=0.0, preload=0.0, law=None):
+    def spring(self, name: str, parent: str, child: str, parent_placement: ArrayLike | None = None,
+               child_placement: ArrayLike | None = None, length: float = 0.0, stiffness: float = 0.0,
+               damping: float = 0.0, preload: float = 0.0,
+               law: GasSpring | Motor | PolynomialSpring | Callable[..., Any] | Any | None = None) -> None:
         """Declare a spring and damper between two points: the force along the line between them.
 
         With x the distance of the points less `length`, they pull each other with
@@ -63,7 +77,9 @@ class ElementBuilder:
             child_placement=validation.pose(owner, "child_placement", child_placement),
             length=length, rows=form.rows[:1], holonomic=1), stiffness, damping, preload, law)
 
-    def coordinate_force(self, name, coefficients, rest=0.0, stiffness=0.0, damping=0.0, preload=0.0, law=None):
+    def coordinate_force(self, name: str, coefficients: dict[str, Any], rest: float = 0.0, stiffness: float = 0.0,
+                         damping: float = 0.0, preload: float = 0.0,
+                         law: GasSpring | Motor | PolynomialSpring | Callable[..., Any] | Any | None = None) -> None:
         """Declare a spring and damper on a sum of coordinates, as of a torsion bar, a tendon over pulleys or a motor.
 
         With x the sum of `coefficients` times coordinates less `rest`, the force on each of them is its coefficient
@@ -98,7 +114,8 @@ class ElementBuilder:
         owner = validation.owner_of("force element", name)
         self._add_element(owner, _sum(owner, name, coefficients, rest), stiffness, damping, preload, law)
 
-    def friction(self, name, coordinate, coulomb, static=None, stribeck=0.1, viscous=0.0, width=1e-3):
+    def friction(self, name: str, coordinate: str | dict[str, Any], coulomb: float, static: float | None = None,
+                 stribeck: float = 0.1, viscous: float = 0.0, width: float = 1e-3) -> None:
         """Declare dry friction of a joint: Coulomb's, with Stribeck's fall from static to sliding friction.
 
         The force against the motion at the rate w is
@@ -150,8 +167,9 @@ class ElementBuilder:
             validation.text(owner, "coordinate", coordinate): 1.0}
         self._elements.append(Element(_sum(owner, name, coefficients, 0.0), "friction", tuple(values.values())))
 
-    def bushing(self, name, parent, child, parent_placement=None, child_placement=None, stiffness=0.0, damping=0.0,
-                preload=0.0):
+    def bushing(self, name: str, parent: str, child: str, parent_placement: ArrayLike | None = None,
+                child_placement: ArrayLike | None = None, stiffness: ArrayLike = 0.0, damping: ArrayLike = 0.0,
+                preload: ArrayLike = 0.0) -> None:
         """Declare a bushing: springs and dampers between two frames in all six directions.
 
         With phi the rotation vector and p the displacement of the child's frame against the parent's, in the axes of
@@ -198,7 +216,9 @@ class ElementBuilder:
         self._elements.append(Element(_displacement(owner, name, parent, child, parent_placement, child_placement),
                                       "bushing", tuple(float(x) for part in values for x in part.flat)))
 
-    def applied_force(self, name, body, placement=None, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0), axes="world"):
+    def applied_force(self, name: str, body: str, placement: ArrayLike | None = None,
+                      force: ArrayLike | Callable[..., Any] = (0.0, 0.0, 0.0),
+                      torque: ArrayLike | Callable[..., Any] = (0.0, 0.0, 0.0), axes: str = "world") -> None:
         """Declare a force and a torque on a body, constant or a function of time.
 
         In world axes they keep their directions while the body turns; in those of the body they turn with it.

@@ -1,7 +1,7 @@
 """Force elements as kernels see them: a packed model of what they measure, and their laws
 (`liedyn.mechanics.elements`)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,11 +36,11 @@ class Elements(NamedTuple):
 
     packed: PackedModel  # the tree, and as its constraints what the elements measure
     laws: Laws
-    functions: dict  # users' functions by name (`liedyn.machine.compiled.user_functions.Function`)
-    rows: tuple  # of each element: its row, or a slice of its six
+    functions: dict[str, Any]  # users' functions by name (`liedyn.machine.compiled.user_functions.Function`)
+    rows: tuple[Any, ...]  # of each element: its row, or a slice of its six
     conservative: bool  # do all of them give back what they take, and nothing else?
-    loops: tuple = ()  # the cut joints whose coordinates they act on
-    driven: tuple = ()  # the actuators among them
+    loops: tuple[str, ...] = ()  # the cut joints whose coordinates they act on
+    driven: tuple[str, ...] = ()  # the actuators among them
 
 
 NO_ELEMENTS = Elements(

@@ -3,13 +3,21 @@
 The algebra for kernels lives in :mod:`liedyn.lie`; describing a robot needs none of it and must not wait for Numba.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model.numbers import numbers
 
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
 
-def placement(xyz=(0.0, 0.0, 0.0), rpy=None, quaternion=None):
+
+def placement(xyz: ArrayLike = (0.0, 0.0, 0.0), rpy: ArrayLike | None = None,
+              quaternion: ArrayLike | None = None) -> Array:
     """Pose from a translation and a rotation.
 
     Parameters

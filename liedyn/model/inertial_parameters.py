@@ -1,16 +1,26 @@
 """The ten inertial parameters of each body, in which the equations of motion are linear; a robot that has others."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, ModelError, shown
 from liedyn.model.builder import Builder
 
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
+
 PARAMETERS = "m", "mx", "my", "mz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz"
 """Mass, first moment and rotational inertia about the origin of the body's frame, in its axes."""
 _TRIANGLE = np.triu_indices(3)
 
 
-def inertial_parameters(robot):
+def inertial_parameters(robot: Robot) -> Array:
     """Masses, first moments and rotational inertias of all bodies: the parameters that `regressor` multiplies.
 
     Parameters
@@ -49,7 +59,7 @@ def inertial_parameters(robot):
     return np.concatenate([m[:, None], m[:, None] * c, J[(slice(None), *_TRIANGLE)]], axis=1)
 
 
-def with_inertial_parameters(robot, pi):
+def with_inertial_parameters(robot: Robot, pi: ArrayLike) -> Robot:
     """The same robot with other masses, first moments and rotational inertias.
 
     Parameters

@@ -9,14 +9,21 @@ Each is registered here with its numbers: a function of x, w and these returns
 
 To add a law is to write it here, and a class with the same numbers if users are to name it.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import inspect
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.errors import ModelError, shown, suggestion
 from liedyn.model.numbers import numbers
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Law(NamedTuple):
@@ -88,13 +95,13 @@ class NamedLaw:
     """What classes of laws have in common: a file writes them as tables with their `kind`."""
 
     kind: ClassVar[str]
-    positive: ClassVar[tuple] = ()
-    not_negative: ClassVar[tuple] = ()
+    positive: ClassVar[tuple[str, ...]] = ()
+    not_negative: ClassVar[tuple[str, ...]] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.checked(type(self).__name__)
 
-    def checked(self, owner):
+    def checked(self, owner: str) -> Any:
         """The numbers, in the order of the law.
 
         Raises
@@ -111,7 +118,7 @@ class NamedLaw:
                 raise ModelError(f"{owner}, law, {key}: must not be negative, got {values[key]}")
         return tuple(values[key] for key in LAWS[self.kind].numbers)
 
-    def table(self):
+    def table(self) -> dict[str, Any]:
         """As files have it."""
         given = {each.name: getattr(self, each.name) for each in fields(self)
                  if getattr(self, each.name) != each.default}
@@ -154,9 +161,9 @@ class GasSpring(NamedLaw):
     column: float
     exponent: float = 1.0
     damping: float = 0.0
-    kind = "gas_spring"
-    positive = "column", "exponent"
-    not_negative = "force", "damping"
+    kind: ClassVar[str] = "gas_spring"
+    positive: ClassVar[tuple[str, ...]] = "column", "exponent"
+    not_negative: ClassVar[tuple[str, ...]] = "force", "damping"
 
 
 @dataclass(frozen=True)
@@ -192,9 +199,9 @@ class Motor(NamedLaw):
     stall_torque: float
     no_load_speed: float
     supply: float = 1.0
-    kind = "motor"
-    positive = "no_load_speed",
-    not_negative = "stall_torque",
+    kind: ClassVar[str] = "motor"
+    positive: ClassVar[tuple[str, ...]] = "no_load_speed",
+    not_negative: ClassVar[tuple[str, ...]] = "stall_torque",
 
 
 @dataclass(frozen=True)
@@ -231,8 +238,8 @@ class PolynomialSpring(NamedLaw):
     quadratic_damping: float = 0.0
     cubic_damping: float = 0.0
     slack: float = 0.0
-    kind = "polynomial"
-    not_negative = "slack",
+    kind: ClassVar[str] = "polynomial"
+    not_negative: ClassVar[tuple[str, ...]] = "slack",
 
 
 NAMED = {each.kind: each for each in (GasSpring, Motor, PolynomialSpring)}

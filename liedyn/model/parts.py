@@ -1,6 +1,10 @@
 """Robots made from parts of robots: a subtree on its own, and a robot of which some joints are locked."""
+# mypy: ignore-errors
+
+from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +17,15 @@ from liedyn.model.editing import require_no_custom_rows
 from liedyn.model.frames import COLUMN_TO_Z, joint_basis, rotation_from_quaternion, rotation_from_rpy, rotation_pose
 from liedyn.model.kinds import JOINTS, JOINT_KINDS
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+
 MET = 1e-9  # a coupling of locked coordinates that holds to this
 
 
-def subtree(robot, body, joint="fixed"):
+def subtree(robot: Robot, body: str, joint: str = "fixed") -> Robot:
     """A body and all that it carries, as a robot of its own.
 
     Its ground is the frame of the body, and gravity has the same components there. It keeps what concerns nothing else:
@@ -57,7 +66,7 @@ def subtree(robot, body, joint="fixed"):
     return b.build()
 
 
-def reduced(robot, locked):
+def reduced(robot: Robot, locked: dict[str, Any]) -> Robot:
     """The same robot with some of its joints locked: they are fixed joints of the new one.
 
     Their coordinates go, and with them their springs, limits, actuators, outputs and home values. Loops and constraints

@@ -1,14 +1,22 @@
 """What is worked out once for a robot and kept with it."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from liedyn.typing import Function
 
 
-def remembered(function):
-    """Decorator: what a function of a robot returns is kept in `robot.memo`, by its name and its other arguments."""
+def remembered(function: Function) -> Function:
+    """Decorator: what a function of a robot returns is kept in `robot._memo`, by its name and its other arguments."""
     @functools.wraps(function)
     def look_up(robot, *arguments):
         key = function.__qualname__, *arguments
-        if key not in robot.memo:
-            robot.memo[key] = function(robot, *arguments)
-        return robot.memo[key]
+        if key not in robot._memo:
+            robot._memo[key] = function(robot, *arguments)
+        return robot._memo[key]
 
     return look_up

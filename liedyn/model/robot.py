@@ -1,6 +1,10 @@
 """The robot: a packed model, the names of its coordinates, and the declaration it came from."""
+# mypy: ignore-errors
+
+from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +20,12 @@ from liedyn.model.packed import (
     status_code,
 )
 from liedyn.model.travel import copied, parts_of, require_functions_travel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.typing import Array, Booleans
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,74 +89,113 @@ class Robot:
         The force elements as kernels see them; None if there are none.
     body_numbers : dict
         Numbers of the bodies by name; those of the frames follow.
-    memo : dict
-        What has been worked out for this robot and will not change, by what it is. It stays in its process: copies, and
-        pickled robots, work it out again.
     """
 
     model: Model
     packed: PackedModel
     nq: int
     nv: int
-    body_names: tuple
-    joint_names: tuple
-    loop_names: tuple
-    coordinate_names: tuple
-    velocity_names: tuple
-    virtual_names: tuple
-    row_names: tuple
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity_limit: np.ndarray
-    effort_limit: np.ndarray
-    neutral: np.ndarray
-    home: np.ndarray
-    actuator_names: tuple
-    tree_actuators: np.ndarray
-    loop_folding: np.ndarray
-    singular_tree: tuple
+    body_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    loop_names: tuple[str, ...]
+    coordinate_names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
+    virtual_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+    neutral: Array
+    home: Array
+    actuator_names: tuple[str, ...]
+    tree_actuators: Array
+    loop_folding: Array
+    singular_tree: tuple[str, ...]
     massless: bool
-    constraint_names: tuple = ()
-    row_owners: tuple = ()
-    holonomic: np.ndarray = None
-    functions: dict = field(default_factory=dict)
-    elements: Elements = None
+    constraint_names: tuple[str, ...] = ()
+    row_owners: tuple[str, ...] = ()
+    holonomic: Booleans | None = None
+    functions: dict[str, Any] = field(default_factory=dict)
+    elements: Elements | None = None
 
-    body_numbers: dict = field(init=False)
-    memo: dict = field(init=False)
+    body_numbers: dict[str, Any] = field(init=False)
+    _memo: dict[Any, Any] = field(init=False)  # what has been worked out, by what it is; copies work it out again
 
-    def __post_init__(self):
-        object.__setattr__(self, "memo", {})
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_memo", {})
         object.__setattr__(self, "body_numbers", {
             name: k for k, name in enumerate((*self.body_names, *self.frame_names))})
 
-    name = property(lambda self: self.model.name)
-    gravity = property(lambda self: self.model.gravity)
-    independent = property(lambda self: self.model.independent)
-    outputs = property(lambda self: self.model.outputs)
-    description = property(lambda self: self.model.description)
-    source = property(lambda self: self.model.source)
-    ints = property(lambda self: self.packed.ints)
-    floats = property(lambda self: self.packed.floats)
-    nbodies = property(lambda self: len(self.body_names))
-    element_names = property(lambda self: tuple(each.name for each in self.model.elements),
-                             doc="Names of the force elements.")
-    frame_names = property(lambda self: tuple(frame.name for frame in self.model.frames),
-                           doc="Names of the frames, which may stand wherever a body's name may.")
-    t = property(lambda self: float(self.floats[TIME]), doc="Time of the moving targets and custom rows [s].")
-    active = property(lambda self: tuple(
-        name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE] > OFF),
-        doc="Names of the constraints that are switched on; of one-sided ones those that are closed.")
-    groups = property(lambda self: tuple(
-        slice(int(link[LINK_IV]), int(link[LINK_IV] + link[LINK_NV])) for link in links_of(self.packed)[0]
-        if link[LINK_NV] > 1), doc="Where in a velocity each ball and free joint is: slices of 3 and 6 coordinates.")
-    contacts = property(lambda self: {
-        name: STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
-        if self.ints[self._record(k) + LOOP_SIDE]},
-        doc="One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'.")
+    @property
+    def name(self) -> str:
+        """Name of the mechanism."""
+        return self.model.name
 
     @property
-    def actuator_matrix(self):
+    def gravity(self) -> Array:
+        """Acceleration of free fall in world axes [m/s^2]."""
+        return self.model.gravity
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Default choice of independent coordinates."""
+        return self.model.independent
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Default outputs of linear models."""
+        return self.model.outputs
+
+    @property
+    def description(self) -> str:
+        """What it is, in a sentence."""
+        return self.model.description
+
+    @property
+    def source(self) -> str:
+        """Where its numbers come from."""
+        return self.model.source
+
+    @property
+    def nbodies(self) -> int:
+        """Number of bodies."""
+        return len(self.body_names)
+
+    @property
+    def element_names(self) -> tuple[str, ...]:
+        """Names of the force elements."""
+        return tuple(each.name for each in self.model.elements)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Names of the frames, which may stand wherever a body's name may."""
+        return tuple(frame.name for frame in self.model.frames)
+
+    @property
+    def t(self) -> float:
+        """Time of the moving targets and custom rows [s]."""
+        return float(self.packed.floats[TIME])
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Names of the constraints that are switched on; of one-sided ones those that are closed."""
+        return tuple(name for k, name in enumerate(self.constraint_names) if self._number(k, LOOP_ACTIVE) > OFF)
+
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        """Where in a velocity each ball and free joint is: slices of 3 and 6 coordinates."""
+        return tuple(slice(int(link[LINK_IV]), int(link[LINK_IV] + link[LINK_NV]))
+                     for link in links_of(self.packed)[0] if link[LINK_NV] > 1)
+
+    @property
+    def contacts(self) -> dict[str, str]:
+        """One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'."""
+        return {name: STATUS[self._number(k, LOOP_ACTIVE)] for k, name in enumerate(self.constraint_names)
+                if self._number(k, LOOP_SIDE)}
+
+    @property
+    def actuator_matrix(self) -> Array:
         """tau = actuator_matrix @ u, shape (nv, nu).
 
         Raises
@@ -159,17 +208,17 @@ class Robot:
                              "depends on the configuration: take liedyn.actuator_matrix(robot, q)")
         return self.tree_actuators
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         require_functions_travel(self)
         return parts_of(self)
 
-    def __copy__(self):
+    def __copy__(self) -> Robot:
         return replace(self)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Robot:
         return copied(self)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         more = len(self.constraint_names) - len(self.loop_names)
         others = f", {more} other constraints" if more else ""
         return (f"Robot({self.name!r}, nq={self.nq}, nv={self.nv}, {self.nbodies} bodies, "
@@ -187,16 +236,19 @@ class Robot:
         return html_table(f"{self!r}" + (f": {self.description}" if self.description else ""), [["", "", ""], *rows])
 
     @property
-    def active_rows(self):
+    def active_rows(self) -> Booleans:
         """Which rows are there, shape (m,): those of constraints that are switched on; of contacts that slide the first
         one."""
         sliding = [name for name, status in self.contacts.items() if status == "sliding"]
         return np.isin(self.row_owners, self.active) & ~(np.isin(self.row_owners, sliding) & ~self.holonomic)
 
     def _record(self, k):
-        return int(self.ints[LOOPS_AT]) + LOOP_I * k
+        return int(self.packed.ints[LOOPS_AT]) + LOOP_I * k
 
-    def switched(self, states=None, **more):
+    def _number(self, k, field):
+        return int(self.packed.ints[self._record(k) + field])
+
+    def switched(self, states: dict[str, Any] | None = None, **more: bool) -> Robot:
         """The same robot with constraints switched on or off; nothing is rebuilt, nothing compiled.
 
         Rows of a constraint that is off stay where they are and are zero.
@@ -229,7 +281,7 @@ class Robot:
         """
         if not isinstance(states, dict | None):
             raise InputError(f"states must be a dict of True or False by constraint name, got {shown(states)}")
-        ints = self.ints.copy()
+        ints = self.packed.ints.copy()
         for name, on in {**(states or {}), **more}.items():
             record = self._record(self.constraint_index(name))
             one_sided = ints[record + LOOP_SIDE] != 0
@@ -243,7 +295,7 @@ class Robot:
             ints[record + LOOP_ACTIVE] = code
         return replace(self, packed=self.packed._replace(ints=ints))
 
-    def at(self, t):
+    def at(self, t: float) -> Robot:
         """The same robot at time t: moving targets and custom rows are evaluated there.
 
         Parameters
@@ -269,12 +321,12 @@ class Robot:
         """
         from liedyn.model.constraint_records import refresh  # compiled, so not with the model
 
-        t, packed = number("t", t), self.packed._replace(floats=self.floats.copy())
+        t, packed = number("t", t), self.packed._replace(floats=self.packed.floats.copy())
         refresh(packed, t)
         raise_errors(self.functions)
         return replace(self, packed=packed)
 
-    def with_target(self, name, target):
+    def with_target(self, name: str, target: Callable[..., Any] | None) -> Robot:
         """The same robot with frame A of a constraint, or the sum of a coupling, moved by a function of time.
 
         Parameters
@@ -308,11 +360,11 @@ class Robot:
         if target is not None and self.elements is not None and name in self.elements.loops:
             raise InputError(f"cut joint {shown(name)} cannot be moved: force elements or actuators act on it; make it "
                              "a joint of the tree, and cut another joint of the loop")
-        ints, functions = self.ints.copy(), dict(self.functions)
+        ints, functions = self.packed.ints.copy(), dict(self.functions)
         attach_target(ints, self._record(k), functions, each, target)
         return replace(self, packed=self.packed._replace(ints=ints), functions=functions).at(0.0)
 
-    def model_as_is(self):
+    def model_as_is(self) -> Model:
         """What was declared, with the switches and targets that this robot has now.
 
         Returns
@@ -326,7 +378,7 @@ class Robot:
         False
         """
         def as_is(k, each):
-            code = int(self.ints[self._record(k) + LOOP_ACTIVE])
+            code = self._number(k, LOOP_ACTIVE)
             closed = getattr(each, "side", 0) and code not in (OFF, OPEN)
             on = STATUS[code] if closed else code != OFF
             return replace(each, active=on, target=target_of(self.functions, each))
@@ -335,32 +387,32 @@ class Robot:
         count = len(self.model.loops)
         return replace(self.model, loops=tuple(everything[:count]), constraints=tuple(everything[count:]))
 
-    def constraint_index(self, name):
+    def constraint_index(self, name: str) -> int:
         """Number of a constraint, loops first; InputError with near names if there is none."""
         return _index("constraint", name, self.constraint_names)
 
-    def body_index(self, name):
+    def body_index(self, name: str) -> int:
         """Number of a body or frame; InputError with near names if there is none."""
         return self.body_numbers[name] if type(name) is str and name in self.body_numbers else _index(
             "body", name, tuple(self.body_numbers))
 
-    def joint_index(self, name):
+    def joint_index(self, name: str) -> int:
         """Number of a joint; InputError with near names if there is none."""
         return _index("joint", name, self.joint_names)
 
-    def loop_index(self, name):
+    def loop_index(self, name: str) -> int:
         """Number of a loop; InputError with near names if there is none."""
         return _index("loop", name, self.loop_names)
 
-    def coordinate_index(self, name):
+    def coordinate_index(self, name: str) -> int:
         """Place of a coordinate in q; InputError with near names if there is none."""
         return _index("coordinate", name, self.coordinate_names)
 
-    def velocity_index(self, name):
+    def velocity_index(self, name: str) -> int:
         """Place of a velocity coordinate in v; InputError with near names if there is none."""
         return _index("velocity coordinate", name, self.velocity_names)
 
-    def virtual_index(self, name):
+    def virtual_index(self, name: str) -> int:
         """Place of a loop's virtual velocity coordinate; InputError with near names if there is none."""
         return _index("virtual coordinate", name, self.virtual_names)
 

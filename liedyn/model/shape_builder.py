@@ -1,5 +1,10 @@
 """The part of `Builder` that declares shapes, and makes contacts with the ground of them."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 from liedyn.machine.errors import ModelError, listed, shown
 from liedyn.model import validation
@@ -7,11 +12,19 @@ from liedyn.model.description import GROUND, SHAPE_ROLES, SHAPE_SIZES, Shape
 from liedyn.model.frames import placement as make_pose
 from liedyn.model.numbers import numbers
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from liedyn.typing import ArrayLike
+
 
 class ShapeBuilder:
     """Shapes; see :class:`Builder`."""
 
-    def shape(self, name, body, kind, placement=None, size=(), mesh="", scale=1.0, color=None, role="visual"):
+    def shape(self, name: str, body: str, kind: str, placement: ArrayLike | None = None, size: float | ArrayLike = (),
+              mesh: str = "", scale: float | ArrayLike = 1.0, color: ArrayLike | None = None,
+              role: Literal["visual", "collision"] = "visual") -> None:
         """Declare a shape fixed in a body, to be seen (`liedyn.view`) or to touch the ground.
 
         Dynamics do not know of shapes: they add no mass.
@@ -69,7 +82,8 @@ class ShapeBuilder:
             name, validation.text(owner, "body", body), kind, validation.pose(owner, "placement", placement),
             tuple(size.tolist()), validation.prose(owner, "mesh", mesh), tuple(scale.tolist()), color, role))
 
-    def ground_contacts(self, bodies=None, friction=0.0, restitution=0.0, height=0.0, shapes=None):
+    def ground_contacts(self, bodies: Sequence[str] | None = None, friction: float = 0.0, restitution: float = 0.0,
+                        height: float = 0.0, shapes: Sequence[str] | None = None) -> None:
         """Let shapes touch the ground: one-sided constraints with the plane z = `height`, which carries from below.
 
         Of spheres one contact each, of capsules one for each cap, of boxes one for each corner; they are named after

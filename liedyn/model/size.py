@@ -53,7 +53,7 @@ def _row_sizes(robot, size):
             rows += [1.0 if component[0] == "w" else size for component in LOOP_KINDS[name].forbidden]
         elif CONSTRAINT_KINDS[name].coefficients:
             at = numbers[LOOP_COEFFICIENTS]
-            coefficients = np.abs(robot.floats[at:at + robot.nv])
+            coefficients = np.abs(robot.packed.floats[at:at + robot.nv])
             rows += [(coefficients * np.where(_slides(robot), size, 1.0)).max(initial=0.0) or 1.0] * int(count)
         else:
             rows += [1.0 if name == "custom" else size] * int(count)

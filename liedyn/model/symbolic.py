@@ -11,7 +11,12 @@
 Symbols are the names of coordinates of one degree of freedom, `t` is time; `velocities` gives the symbols of rates.
 Needs SymPy: the extra ``symbolic``.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +25,11 @@ from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
 from liedyn.model import validation
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.links import link_tree
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.builder import Builder
 
 __all__ = ["constraint", "coordinates", "time", "velocities"]
 
@@ -32,7 +42,7 @@ def _sympy():
     return sympy
 
 
-def coordinates(*names):
+def coordinates(*names: str) -> tuple[Any, ...]:
     """Symbols of coordinates.
 
     Parameters
@@ -59,7 +69,7 @@ def coordinates(*names):
     return tuple(_sympy().Symbol(name, real=True) for name in names)
 
 
-def velocities(*names):
+def velocities(*names: str) -> tuple[Any, ...]:
     """Symbols of the rates of coordinates, for constraints on velocities.
 
     Parameters
@@ -86,7 +96,7 @@ def velocities(*names):
     return coordinates(*(f"d {name}" for name in names))
 
 
-def time():
+def time() -> Any:
     """The symbol of time.
 
     Returns
@@ -108,7 +118,7 @@ def time():
     return _sympy().Symbol("t", real=True)
 
 
-def constraint(builder, name, *expressions, velocity=False, active=True):
+def constraint(builder: Builder, name: str, *expressions: Any, velocity: bool = False, active: bool = True) -> None:
     """Declare constraints that are SymPy expressions, zero where they are satisfied.
 
     Parameters

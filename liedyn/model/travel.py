@@ -1,19 +1,26 @@
 """Robots as bytes and as copies: without what belongs to one process alone.
 
-What has been worked out for a robot (`robot.memo`) holds addresses of machine code, and so do the packed arrays of one
+What has been worked out for a robot (`robot._memo`) holds addresses of machine code, and so do the packed arrays of one
 with users' functions. None of it means anything in another process. A robot travels as its packed arrays and its
 declaration; one with users' functions as its declaration, of which it is built again there.
 """
+
+from __future__ import annotations
+
 import dataclasses
 import functools
 import pickle
 import sys
 import types
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, said
+
+if TYPE_CHECKING:
+    from typing import Any, SupportsIndex
 
 
 def functions_of(model):
@@ -52,7 +59,7 @@ def require_functions_travel(robot):
 class Travelling:
     """Holds functions of the user: one that the pickler at work cannot take along is an InputError that names it."""
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if _goes_by_names(2):
             for name, value in vars(self).items():
                 if isinstance(value, types.FunctionType | types.MethodType | functools.partial):

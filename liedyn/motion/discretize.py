@@ -13,6 +13,11 @@ variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du; hence, stage by stage,
 
 (A_yy holds -ad_r, because the tangent at q turns with the body; Hairer, Lubich and Wanner 2006, IV.8.2.)
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,12 +53,22 @@ from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import N_VIRTUAL
 from liedyn.motion.discrete_steps import CONVERGED, NEWTON_STEPS, STAGES, WEIGHTS, Steps, discretize_states
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames, Wrenches
+
 LARGEST_TURN = 0.5 * np.pi
 """A ball or free joint turns by a quarter turn at most in one step: further off its local coordinates are stretched."""
 
 
-def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_ext=None,
-               closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE, u=None):
+def discretize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[Any, ...] | None = None,
+               h: float | None = None, independent: IndependentNames = None, speeds: Sequence[str] | None = None,
+               f_ext: Wrenches | None = None, closure_tolerance: float = CLOSURE_TOLERANCE,
+               rank_tolerance: float = RANK_TOLERANCE,
+               u: ArrayLike | tuple[Any, ...] | None = None) -> DiscreteStateSpace:
     """Exact discrete-time model of a mechanism: the derivatives of one integrator step.
 
     Parameters

@@ -263,7 +263,7 @@ def test_a_quaternion_of_length_zero():
 def test_operations_are_kept_with_the_robot_and_travel_with_it():
     robot = ld.load("panda")
     operation = operations.forward_dynamics(robot)
-    operation.memo["of a framework"] = lambda: None  # cannot be pickled
+    operation._memo["of a framework"] = lambda: None  # cannot be pickled
     assert operations.forward_dynamics(robot) is operation
     for other in (pickle.loads(pickle.dumps(robot)), copy.deepcopy(robot)):
         x = robot.home, np.zeros(7), np.ones(7)

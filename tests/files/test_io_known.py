@@ -67,7 +67,7 @@ def test_strangers_of_urdf(tmp_path, old, new, words):
     robot, texts = told(tmp_path, ARM.replace(old, new, 1))
     assert len(texts) == 1 and texts[0].startswith("arm.urdf: left out ")
     assert re.search(words, texts[0])
-    assert np.array_equal(robot.floats, told(tmp_path, ARM)[0].floats)
+    assert np.array_equal(robot.packed.floats, told(tmp_path, ARM)[0].packed.floats)
 
 
 def test_there_may_be_many_strangers(tmp_path):
@@ -123,7 +123,7 @@ def test_quaternions_of_origins(tmp_path, old):
     as_angles = plain.replace("/>", f' rpy="{" ".join(map(repr, rpy.tolist()))}"/>')
     (one, said), (other, _) = (told(tmp_path, ARM.replace(old, each)) for each in (as_quaternion, as_angles))
     assert not said
-    np.testing.assert_allclose(one.floats, other.floats, atol=1e-14)
+    np.testing.assert_allclose(one.packed.floats, other.packed.floats, atol=1e-14)
     for ours, theirs in zip(one.model.shapes, other.model.shapes):
         np.testing.assert_allclose(ours.placement, theirs.placement, atol=1e-14)
     both = plain.replace("/>", f' rpy="0 0 0" quat_xyzw="{words}"/>')

@@ -131,4 +131,4 @@ def test_elements_may_be_in_a_namespace(tmp_path):
     robot = load(tmp_path, GOOD)
     path = tmp_path / "thing.sdf"
     path.write_text(path.read_text().replace("<sdf ", '<sdf xmlns="http://sdformat.org/schemas" '))
-    assert np.array_equal(robot.floats, load_sdf(path).floats)
+    assert np.array_equal(robot.packed.floats, load_sdf(path).packed.floats)

@@ -105,8 +105,8 @@ def test_round_trip(tmp_path, seed):
     robot = builder.build()
     save_toml(robot, tmp_path / "robot.toml")
     again = load_toml(tmp_path / "robot.toml")
-    assert np.array_equal(again.ints, robot.ints)
-    np.testing.assert_allclose(again.floats, robot.floats, atol=1e-14)
+    assert np.array_equal(again.packed.ints, robot.packed.ints)
+    np.testing.assert_allclose(again.packed.floats, robot.packed.floats, atol=1e-14)
     assert_declared_alike(robot.model, again.model)
 
 
@@ -265,7 +265,7 @@ def test_switches_are_kept(tmp_path, state):
     save_toml(robot, tmp_path / "ball.toml")
     for again in (load_toml(tmp_path / "ball.toml"), Builder.of(robot).build()):
         assert again.contacts == robot.contacts and again.active == robot.active
-        assert np.array_equal(again.ints, robot.ints)
+        assert np.array_equal(again.packed.ints, robot.packed.ints)
 
 
 def test_what_a_file_cannot_hold_is_refused(tmp_path):
@@ -305,8 +305,8 @@ def test_constraints_survive_a_round_trip(tmp_path):
     save_toml(robot, tmp_path / "all.toml")
     again = load_toml(tmp_path / "all.toml")
     assert again.active == robot.active and again.row_names == robot.row_names and "stop" not in again.active
-    np.testing.assert_array_equal(again.ints, robot.ints)
-    np.testing.assert_allclose(again.floats, robot.floats, atol=1e-15)
+    np.testing.assert_array_equal(again.packed.ints, robot.packed.ints)
+    np.testing.assert_allclose(again.packed.floats, robot.packed.floats, atol=1e-15)
 
 
 @pytest.mark.parametrize("table, message", [

@@ -112,7 +112,7 @@ def test_loops_from_argument_and_sidecar(tmp_path):
     write(tmp_path, LOOPS, "tree.loops.toml")
     by_sidecar = load_urdf(path)
     assert by_sidecar.loop_names == ("weld", "rope")
-    assert np.array_equal(by_argument.ints, by_sidecar.ints) and np.array_equal(by_argument.floats, by_sidecar.floats)
+    assert all(np.array_equal(*both) for both in zip(by_argument.packed, by_sidecar.packed))
     assert load_urdf(path, loops={}).loop_names == ()
 
 
@@ -198,7 +198,7 @@ def test_bounds_may_be_infinite(tmp_path):
 
 def test_elements_may_be_in_a_namespace(tmp_path):
     robot = load_urdf(write(tmp_path, TREE.replace("<robot", '<robot xmlns="https://example.org/urdf"')))
-    assert np.array_equal(robot.floats, load_urdf(write(tmp_path, TREE)).floats)
+    assert np.array_equal(robot.packed.floats, load_urdf(write(tmp_path, TREE)).packed.floats)
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
@@ -216,7 +216,7 @@ def test_what_is_left_out_is_a_warning(tmp_path, old, new, words):
     with pytest.warns(ModelWarning, match=f"tree.urdf: left out .*{words}") as caught:
         robot = load_urdf(write(tmp_path, TREE.replace(old, new)))
     assert len(caught) == 1
-    assert np.array_equal(robot.floats, load_urdf(write(tmp_path, TREE)).floats)
+    assert np.array_equal(robot.packed.floats, load_urdf(write(tmp_path, TREE)).packed.floats)
 
 
 def test_one_warning_for_many_joints(tmp_path):

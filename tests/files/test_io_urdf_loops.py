@@ -131,7 +131,7 @@ def with_extra(tmp_path, extra="", **options):
 
 
 def assert_same(one, two):
-    assert np.array_equal(one.ints, two.ints) and np.array_equal(one.floats, two.floats)
+    assert np.array_equal(one.packed.ints, two.packed.ints) and np.array_equal(one.packed.floats, two.packed.floats)
 
 
 def plus(kind="revolute", extra='<axis xyz="0 0 1"/>'):

@@ -89,13 +89,13 @@ def assert_sound_or_refused(path, data, read=load):
             message = str(error)
             assert path.name in message and "\n" not in message and len(message) < 3000
             return
-        assert np.isfinite(robot.floats).all() and np.isfinite(robot.home).all()
+        assert np.isfinite(robot.packed.floats).all() and np.isfinite(robot.home).all()
         assert np.isfinite(crba(robot, robot.home)).all()
         assert np.isfinite(rnea(robot, robot.home, np.ones(robot.nv), np.ones(robot.nv))).all()
         saved = path.with_name("saved.toml")
         save_toml(robot, saved)
         again = load_toml(saved)
-        assert np.array_equal(again.ints, robot.ints)
+        assert np.array_equal(again.packed.ints, robot.packed.ints)
         assert_declared_alike(robot.model, again.model)
 
 

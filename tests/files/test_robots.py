@@ -127,8 +127,8 @@ def test_saved_robots_load_again(robots, name, tmp_path):
     robot = robots[name]
     save_toml(robot, tmp_path / "robot.toml")
     again = load_toml(tmp_path / "robot.toml")
-    np.testing.assert_array_equal(again.ints, robot.ints)
-    np.testing.assert_allclose(again.floats, robot.floats, rtol=1e-13, atol=1e-14)
+    np.testing.assert_array_equal(again.packed.ints, robot.packed.ints)
+    np.testing.assert_allclose(again.packed.floats, robot.packed.floats, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(again.home, robot.home, rtol=1e-15, atol=1e-15)
     assert again.coordinate_names == robot.coordinate_names and again.independent == robot.independent
 

@@ -80,7 +80,8 @@ def stamps_of(home, **environment):
 
 
 def test_what_makes_a_stamp_change(tmp_path):
-    """Edits of what a module imports, at any distance, and nothing else: no docstring, no comment, no other module."""
+    """Edits of what a module imports, at any distance, and nothing else: no docstring, no comment, no other module, no
+    type of an argument."""
     home = copied_package(tmp_path)
     rnea, explicit = stamps_of(home)
     algebra, coordinates = home / "liedyn/lie/algebra.py", home / "liedyn/motion/simulation/coordinate_rates.py"
@@ -90,6 +91,11 @@ def test_what_makes_a_stamp_change(tmp_path):
     coordinates.write_text(coordinates.read_text().replace("largest = 0.0", "largest = 1.0"))
     changed = stamps_of(home)
     assert changed[0] == rnea and changed[1] != explicit
+    dispatch = home / "liedyn/tree/rnea.py"
+    typed = dispatch.read_text()
+    dispatch.write_text(typed.replace("out: Array | None = None) -> Array:", "out=None) -> None:", 1).replace(
+        "if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    from liedyn.simulation.trajectory import Trajectory\n", 1))
+    assert dispatch.read_text().count("Trajectory") == 2 and stamps_of(home) == changed
     algebra.write_text(text.replace("def scale(c, a):\n", "def scale(c, a):\n    c = 2.0 * c\n"))
     again = stamps_of(home)
     assert again[0] != rnea and again[1] not in (explicit, changed[1])

@@ -87,7 +87,7 @@ def test_sparse_is_dense(kind, monkeypatch):
     """Accelerations, multipliers of minimum norm and the state space are those of the dense elimination."""
     robot, q = row_of_loops(kind)
     other = dense(monkeypatch, kind)
-    assert robot.ints[SPARSE] > 0 and other.ints[SPARSE] == 0
+    assert robot.packed.ints[SPARSE] > 0 and other.packed.ints[SPARSE] == 0
     q, v, tau = moving(robot, q)
     found, wanted = (ld.forward_dynamics(each, q, v, tau) for each in (robot, other))
     assert found.rank == wanted.rank

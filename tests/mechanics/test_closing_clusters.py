@@ -111,7 +111,7 @@ def test_time_of_coupled_loops(hold):
 def test_the_step_is_the_shortest():
     """A chain is closed where Newton's method with pseudoinverses closes it."""
     robot = four_bars(12)
-    assert robot.ints[SPARSE] > 0  # it counts as long
+    assert robot.packed.ints[SPARSE] > 0  # it counts as long
     q = robot.home + 0.05 * np.random.default_rng(3).normal(size=robot.nv)
     here = q.copy()
     for _ in range(20):

@@ -60,8 +60,8 @@ def test_records_are_a_partition():
     robot = small_loops(7, branching=2)
     rows, dofs = [], []
     for n_rows, n_dofs, at_rows, at_dofs in Unpacked(robot).clusters:
-        rows.append(robot.ints[at_rows:at_rows + n_rows])
-        dofs.append(robot.ints[at_dofs:at_dofs + n_dofs])
+        rows.append(robot.packed.ints[at_rows:at_rows + n_rows])
+        dofs.append(robot.packed.ints[at_dofs:at_dofs + n_dofs])
     assert len(rows) == 8 and sorted(np.concatenate(rows)) == list(range(35))
     assert sorted(np.concatenate(dofs)) == list(range(21)) and len(dofs[-1]) == 0
     G = ld.constraint_jacobian(robot, closed_state(robot)[0])
@@ -73,7 +73,7 @@ def test_records_are_a_partition():
 def test_small_loops(count, branching):
     """One cluster or many: the same accelerations, multipliers and matrices. Redundant rows are those of each loop."""
     robot, tied = small_loops(count, branching), small_loops(count, branching, tied=True)
-    assert tied.ints[16] == 2 and robot.ints[16] == count + 1
+    assert tied.packed.ints[16] == 2 and robot.packed.ints[16] == count + 1
     q, v, tau = closed_state(robot)
     (a, lam, rank), (a_tied, lam_tied, rank_tied) = accelerations(robot, q, v, tau), accelerations(tied, q, v, tau)
     assert rank == rank_tied == 2 * count

@@ -122,7 +122,7 @@ def test_derivative_of_a_bracket(robot, rng):
     w, u = J[:3].T, J[3:].T
     bracket = np.concatenate([
         np.cross(w[:, None], w), np.cross(w[:, None], u) + np.cross(u[:, None], w)], axis=-1).transpose(2, 0, 1)
-    links = robot.ints[robot.ints[DOFS_AT]:][:DOF_I * robot.nv].reshape(-1, DOF_I)[:, 0]
+    links = robot.packed.ints[robot.packed.ints[DOFS_AT]:][:DOF_I * robot.nv].reshape(-1, DOF_I)[:, 0]
     other = links[:, None] != links  # within one joint the tangent space's own bracket comes in
     assert abs(np.where(other, by_q - by_q.transpose(0, 2, 1) - bracket, 0.0)).max() < 1e-13 * (1 + abs(bracket).max())
 

@@ -209,7 +209,7 @@ def test_large_batches(tree):
     q = ld.random_configuration(tree, rng, PAST_CACHE // tree.nv**2 + 100)
     v, x = rng.normal(size=(2, len(q), tree.nv))
     many, chosen = ld.rnea_derivatives(tree, q, v, x), np.append(rng.integers(len(q), size=20), [0, len(q) - 1])
-    assert len(q) * tree.ints[N_LINKS] > batches.SHARED and many[0].size > PAST_CACHE
+    assert len(q) * tree.packed.ints[N_LINKS] > batches.SHARED and many[0].size > PAST_CACHE
     for k in chosen:
         for matrix, one in zip(many, ld.rnea_derivatives(tree, q[k], v[k], x[k])):
             assert off(matrix[k], one) < 1e-13

@@ -287,7 +287,7 @@ def test_a_body_that_is_none(tree, body):
 def test_a_builtin_function_counts_its_arguments(tree, count):
     ld.rnea(tree, tree.neutral, np.zeros(tree.nv), np.zeros(tree.nv))
     with pytest.raises(TypeError, match="number of arguments"):
-        sys.modules["liedyn.mechanics.tree.rnea"].rnea_direct(*(tree.floats,) * count)
+        sys.modules["liedyn.mechanics.tree.rnea"].rnea_direct(*(tree.packed.floats,) * count)
 
 
 def test_no_degrees_of_freedom():
@@ -324,7 +324,7 @@ def test_results_own_themselves_and_references_balance(tree, function):
     plain = {name: x if name == "body" else x.tolist() for name, x in args.items()}
     bad = args | {ARGUMENTS[function][0]: np.zeros(3)}
     out = room(function(tree, **args))
-    kept = [*args.values(), *several(out), out, None, np.ndarray, tree.ints, tree.floats]
+    kept = [*args.values(), *several(out), out, None, np.ndarray, tree.packed.ints, tree.packed.floats]
     made = several(function(tree, **args))
     assert [sys.getrefcount(x) for x in made] == [sys.getrefcount(x) for x in [1e-9 * x for x in made]]
     assert all(isinstance(x, float) or x.flags.owndata for x in made)

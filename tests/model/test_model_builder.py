@@ -153,7 +153,7 @@ def test_any_order():
     backward.body("b0", 1.0, inertia=(1, 1, 1))
     backward.body("b1", 1.0, inertia=(1, 1, 1))
     one, two = forward.build(), backward.build()
-    assert np.array_equal(one.ints, two.ints) and np.array_equal(one.floats, two.floats)
+    assert np.array_equal(one.packed.ints, two.packed.ints) and np.array_equal(one.packed.floats, two.packed.floats)
 
 
 def test_arguments_are_copied():
@@ -169,7 +169,7 @@ def test_empty_robot():
     robot = Builder("nothing").build()
     assert (robot.nq, robot.nv, robot.nbodies) == (0, 0, 0)
     assert robot.home.shape == (0,) and robot.actuator_matrix.shape == (0, 0) and robot.loop_folding.shape == (0, 3, 3)
-    assert robot.ints[:7].tolist() == [0] * 7
+    assert robot.packed.ints[:7].tolist() == [0] * 7
 
 
 def test_long_chain():
@@ -238,7 +238,8 @@ def test_robot_is_immutable():
     for array in (robot.home, robot.lower, robot.actuator_matrix, robot.gravity, joint.placement, joint.axes[0]):
         with pytest.raises(ValueError):
             array[...] = 1.0
-    assert robot.ints.flags.writeable and robot.ints.flags.c_contiguous  # else Numba compiles everything again
+    flags = robot.packed.ints.flags
+    assert flags.writeable and flags.c_contiguous  # else Numba compiles everything again
 
 
 def test_lookups():

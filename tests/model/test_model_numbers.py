@@ -165,7 +165,7 @@ def test_numbers_at_the_limit():
         builder.joint(f"j{k}", "revolute", f"b{k - 1}" if k else "ground", f"b{k}", placement=(1e30, 0, 0),
                       axis=(0, 1e30, 0), armature=1e30)
     robot = builder.build()
-    assert np.isfinite(robot.floats).all() and np.isfinite(ld.crba(robot, robot.home)).all()
+    assert np.isfinite(robot.packed.floats).all() and np.isfinite(ld.crba(robot, robot.home)).all()
     assert np.array_equal(robot.model.joints[0].axes[0], [0.0, 1.0, 0.0])
 
 

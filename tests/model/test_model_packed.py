@@ -126,7 +126,7 @@ def test_numbering(seed):
     robot = random_tree(rng, list(rng.choice(MOVING_KINDS, size=12))).build()
     packed = Unpacked(robot)
     links, dofs = packed.links, packed.dofs
-    assert (robot.ints.size, robot.floats.size) == (packed.int_size, packed.float_size)
+    assert (robot.packed.ints.size, robot.packed.floats.size) == (packed.int_size, packed.float_size)
     assert (links[:, 0] < np.arange(len(links))).all()
     assert np.array_equal(links[:, 2], np.cumsum([0, *links[:-1, 5]])) and links[:, 5].sum() == robot.nq
     assert np.array_equal(links[:, 3], np.cumsum([0, *links[:-1, 4]])) and links[:, 4].sum() == robot.nv
@@ -247,7 +247,7 @@ def test_joint_properties_by_degree_of_freedom():
     np.testing.assert_allclose(packed.rest, [0, 0.1, 0.2, 0.6, 0, 0, 0.8], atol=1e-16)
     assert np.array_equal(robot.lower[:3], [-np.inf, -1, -2]) and np.array_equal(robot.upper[:3], [np.inf, 1, 2])
     assert np.array_equal(robot.effort_limit[:3], [np.inf, 7, 7])
-    assert np.array_equal(robot.floats[:4], [1, 2, 3, 0])
+    assert np.array_equal(robot.packed.floats[:4], [1, 2, 3, 0])
 
 
 @pytest.mark.parametrize("kind", LOOP_KINDS)

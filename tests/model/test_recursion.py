@@ -56,7 +56,11 @@ def test_a_declared_function_is_one_of_its_module(name):
     function = getattr(ld, name)
     module = sys.modules[function.__module__]
     assert getattr(module, name) is function is pickle.loads(pickle.dumps(function))
-    assert inspect.getsource(function).startswith(f"def {name}{inspect.signature(function)}:\n")
+    typed = inspect.signature(function)
+    plain = typed.replace(parameters=[each.replace(annotation=each.empty) for each in typed.parameters.values()],
+                          return_annotation=typed.empty)
+    assert inspect.getsource(function).startswith(f"def {name}{plain}:\n")
+    assert typed.parameters["robot"].annotation == "Robot" and "Array" in typed.return_annotation
     assert [test for test in doctest.DocTestFinder().find(module) if test.name.endswith(f".{name}") and test.examples]
 
 

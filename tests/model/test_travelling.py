@@ -72,8 +72,8 @@ print(public_calls.outcomes(pickle.load(open({str(path)!r}, "rb")), {USED[1:4]!r
 def test_robots(used, travel):
     found = travel(ROBOTS)
     if found["loop"] is not BAR:
-        assert not found["loop"].memo and found["loop"].memo is not BAR.memo
-        assert not found["loop"].home.flags.writeable and found["loop"].floats.flags.writeable
+        assert not found["loop"]._memo and found["loop"]._memo is not BAR._memo
+        assert not found["loop"].home.flags.writeable and found["loop"].packed.floats.flags.writeable
     assert outcomes(found, USED) == used
     for one in (BAR.switched(pin=False), BAR.at(0.5)):
         other = travel(one)

@@ -60,7 +60,8 @@ def write(sources, folder):
 def test_additions(names):
     """All of a copy in one process, which compiles once what they have in common."""
     folder = Path(tempfile.gettempdir()) / f"liedyn_with_{names[0]}"
-    sources = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "liedyn").rglob("*.py")}
+    sources = {str(file.relative_to(ROOT)): file.read_text() for kind in ("py", "pyi")
+               for file in (ROOT / "liedyn").rglob(f"*.{kind}")}
     program = f"import liedyn\nassert liedyn.__file__.startswith({str(folder)!r})\n"
     for name in names:
         text = (ROOT / "docs" / "contributing" / f"{name}.md").read_text()

@@ -1,5 +1,13 @@
 """What the functions of `liedyn.jax`, `liedyn.torch` and `liedyn.casadi` do: the same in all three."""
-from typing import NamedTuple
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from liedyn.typing import Function
 
 
 class Text(NamedTuple):
@@ -95,7 +103,7 @@ DOCUMENTATION = """{summary}
     """
 
 
-def documented(array, shapes=ROWS):
+def documented(array: str, shapes: dict[str, str] = ROWS) -> Callable[[Function], Function]:
     """Decorator: the text of a function of this name, for arrays of this kind and these shapes, before its examples."""
     def add(function):
         if function.__doc__:  # not under python -OO

@@ -6,8 +6,12 @@ the arguments, which come from the library's own exact functions. `map` says wha
 (`liedyn.bridges.differentiable.maps`); `liedyn.bridges.differentiable.quaternions` explains derivatives by the numbers
 of a quaternion.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,10 +29,22 @@ from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 from liedyn.model.remembered import remembered
 from liedyn.motion.gradients import forward_dynamics_derivatives
 
-Acceleration = namedtuple("Acceleration", "a lam")
-Acceleration.__doc__ = """Accelerations a (..., nv) and multipliers lam (..., m) of a mechanism."""
-State = namedtuple("State", "q v")
-State.__doc__ = """A configuration q (..., nq) and a velocity v (..., nv), or those of a run, one row for each time."""
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Acceleration(NamedTuple):
+    """Accelerations a (..., nv) and multipliers lam (..., m) of a mechanism."""
+
+    a: Any
+    lam: Any
+
+
+class State(NamedTuple):
+    """A configuration q (..., nq) and a velocity v (..., nv), or those of a run, one row for each time."""
+
+    q: Any
+    v: Any
 
 
 class Operation:
@@ -43,18 +59,16 @@ class Operation:
         Makes what users get of the results.
     map : Blocks or Chain
         What its derivative is.
-    memo : dict
-        What frameworks keep with it.
     """
 
-    bundle = staticmethod(lambda only: only)
+    bundle: Any = staticmethod(lambda only: only)
 
     def __init__(self, robot, arguments, results):
-        self.robot, self.arguments, self.results, self.memo = robot, arguments, results, {}
+        self.robot, self.arguments, self.results, self._memo = robot, arguments, results, {}
         self.map = Blocks([size(shape) for shape in arguments.values()], [size(shape) for shape in results.values()])
 
     def __getstate__(self):  # what frameworks keep does not travel with the robot
-        return vars(self) | {"memo": {}}
+        return vars(self) | {"_memo": {}}
 
     def lead(self, *shapes):
         """The leading axes that arguments of these shapes share.

@@ -3,6 +3,7 @@
 The derivatives of all steps of all runs of a batch come from one `Tape` (`liedyn.motion.gradients`), on which the runs
 lie one behind the other; those of a run are a chain of them.
 """
+# mypy: ignore-errors
 from collections import namedtuple
 
 import numpy as np

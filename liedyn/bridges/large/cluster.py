@@ -1,6 +1,5 @@
 """Chunks on their way to workers and back."""
 import contextlib
-import functools
 import os
 
 import numba
@@ -10,6 +9,7 @@ from liedyn.bridges.large.chunks import RowError, computed
 from liedyn.bridges.large.transport import needed, unpacked
 from liedyn.machine.cache import cache_files as files
 from liedyn.machine.errors import InputError, LiedynError, said, shown
+from liedyn.machine.typed_decorators import once
 
 CACHE = "LIEDYN_CACHE_DIR", "NUMBA_CACHE_DIR"
 AHEAD = 2
@@ -129,7 +129,7 @@ def rows_of(rows):
     return {name: np.asarray(x[0][x[1]:x[2]] if isinstance(x, tuple) else x) for name, x in rows.items()}
 
 
-@functools.cache
+@once
 def _use_cache(environment):
     """Have this process read and keep kernels where the one that has started the job does, if it sees that folder."""
     there = {name: value for name, value in environment if os.path.isdir(value)}

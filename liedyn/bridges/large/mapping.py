@@ -1,5 +1,10 @@
 """What users call: a function on many states, or on many parameters, in chunks on a cluster."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import inspect
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +16,13 @@ from liedyn.machine.arguments import floats, names, one_of, require_robot, whole
 from liedyn.machine.errors import InputError, LiedynError, said, shown
 from liedyn.machine.progress import Progress
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import PathLike
+
 FIRST_STATES = 16
 """Rows that are computed beforehand where the job was started: they compile the kernels, those for lanes too, and
 tell names and shapes of the results."""
@@ -18,7 +30,9 @@ FIRST_PARAMETERS = 8
 """Parameters that are tried beforehand, up to the first that does not fail."""
 
 
-def map_states(function, robot, states, keep=None, chunk=10_000, save=None, client=None, progress=None, **options):
+def map_states(function: str | Callable[..., Any], robot: Robot | None, states: dict[str, Any],
+               keep: Sequence[str] | None = None, chunk: int = 10_000, save: PathLike | None = None, client: Any = None,
+               progress: bool | None = None, **options: Any) -> LargeResult:
     """Compute many states, more than a call or a machine can hold, in chunks on the workers of a Dask cluster.
 
     ``map_states("linearize", robot, {"q": q, "v": v, "tau": tau})["A"]`` is ``linearize(robot, q, v, tau).A``.
@@ -108,7 +122,8 @@ def map_states(function, robot, states, keep=None, chunk=10_000, save=None, clie
     return _map(work, count, whole("chunk", chunk, 1), save, client, progress, known, inputs, first)
 
 
-def map_parameters(function, parameters, keep=None, chunk=100, save=None, client=None, progress=None, **options):
+def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence[str] | None = None, chunk: int = 100,
+                   save: Any = None, client: Any = None, progress: Any = None, **options: Any) -> LargeResult:
     """Compute a function of many parameters on the workers of a Dask cluster: variants of a robot, tolerances, designs.
 
     Parameters

@@ -1,4 +1,8 @@
 """Where the results of a large job are kept: in memory, in .npz files of a folder, or in Zarr."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import contextlib
 import errno
 import json
@@ -6,6 +10,7 @@ import os
 import uuid
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +19,12 @@ from liedyn.bridges.large.transport import needed, require_same_job
 from liedyn.machine.errors import InputError, listed, said, shown
 from liedyn.machine.reading import open_regular, read_regular
 from liedyn.machine.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from liedyn.typing import Booleans, PathLike
 
 FORMAT = 1
 JOB, DONE = "job.json", "liedyn_chunks"
@@ -47,36 +58,43 @@ class LargeResult:
     (10, 4, 4)
     """
 
-    def __init__(self, kept, computed=0):
+    names: tuple[str, ...]
+    count: int
+    chunk: int
+    errors: dict[str, Any]
+    computed: int
+    path: Path | None
+
+    def __init__(self, kept: Any, computed: int = 0) -> None:
         self._kept, self.computed = kept, computed
         self.names, self.count, self.chunk = tuple(kept.template), kept.count, kept.chunk
         self.path, self.errors = kept.path, dict(sorted(kept.errors.items()))
 
     @property
-    def failed(self):
+    def failed(self) -> Booleans:
         failed = np.zeros(self.count, bool)
         failed[list(self.errors)] = True
         return failed
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         """An array by its name: in memory that of NumPy, else a dask array, of which parts are read when they are
         computed, ``result["A"][:10].compute()``."""
         if not isinstance(name, str) or name not in self.names:
             raise InputError(f"no results {shown(name)}: there are {listed(self.names)}")
         return self._kept.array(name)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.names)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         failed = f", {len(self.errors)} of them failed" if self.errors else ""
         return f"LargeResult({printable(', '.join(self.names))} of {self.count} rows{failed})"
 
 
-def open_results(path):
+def open_results(path: PathLike) -> LargeResult:
     """Open what `map_states` or `map_parameters` has kept.
 
     Parameters

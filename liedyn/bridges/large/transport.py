@@ -31,10 +31,16 @@ def packed(what, thing):
         raise InputError(f"{what} cannot be sent to other processes: {said(error)}") from error
 
 
-@functools.lru_cache(maxsize=16)
 def unpacked(data):
     """What `packed` has packed; the same object each time, so that a robot remembers what was worked out for it."""
+    return _unpacked(data)
+
+
+def _loaded(data):
     return needed("cloudpickle").loads(data)
+
+
+_unpacked = functools.lru_cache(maxsize=16)(_loaded)
 
 
 # ---- what tells jobs apart, also in another process on another day

@@ -1,8 +1,12 @@
 """Kernels for one robot, as straight lines."""
+
+from __future__ import annotations
+
 import hashlib
 import re
 import sys
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from liedyn.bridges.specialization.recursions import RECURSIONS, shortest_trace
 from liedyn.bridges.specialization.source import module_source
@@ -14,13 +18,18 @@ from liedyn.model.calls.generated_calls import of_all_states
 from liedyn.model.calls.recursion import document
 from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, TIME, PackedModel
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Function
+
 LARGEST = 12
 """Degrees of freedom up to which straight lines are written: more of them compile for minutes and outgrow the
 processor's cache of instructions, and loops are as fast then."""
 
 
-
-def _documented(method):
+def _documented(method: Function) -> Function:
     """What the methods of `Specialized` have in common in their documentation."""
     recursion = RECURSIONS[method.__name__]
     method.__doc__ = document(method.__doc__, recursion.inputs, recursion.results)
@@ -49,16 +58,19 @@ class Specialized:
     True
     """
 
-    def __init__(self, robot, kernels):
+    robot: Robot
+    kernels: ModuleType
+
+    def __init__(self, robot: Robot, kernels: ModuleType) -> None:
         self.robot, self.kernels = robot, kernels
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return specialize, (self.robot,)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Specialized({self.robot.name!r}, nv={self.robot.nv})"
 
-    def operations(self):
+    def operations(self) -> dict[str, Any]:
         """How many operations on numbers each recursion takes, sines and the solution for many right sides apart.
 
         Returns
@@ -77,7 +89,7 @@ class Specialized:
                 for name, recursion in RECURSIONS.items()}
 
     @_documented
-    def rnea(self, q, v, a, out=None):
+    def rnea(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Array | None = None) -> Array:
         """Inverse dynamics, as `liedyn.rnea` without external wrenches.
 
         Returns
@@ -95,7 +107,7 @@ class Specialized:
         return self._run("rnea", out, q=q, v=v, a=a)
 
     @_documented
-    def aba(self, q, v, tau, out=None):
+    def aba(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Array | None = None) -> Array:
         """Forward dynamics of the open tree, as `liedyn.aba` without external wrenches.
 
         Returns
@@ -113,7 +125,8 @@ class Specialized:
         return self._run("aba", out, q=q, v=v, tau=tau)
 
     @_documented
-    def rnea_derivatives(self, q, v, a, out=None):
+    def rnea_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+                         out: Array | None = None) -> tuple[Array, Array, Array]:
         """Derivatives of inverse dynamics, as `liedyn.rnea_derivatives` without external wrenches.
 
         Returns
@@ -130,7 +143,8 @@ class Specialized:
         return self._run("rnea_derivatives", out, q=q, v=v, a=a)
 
     @_documented
-    def aba_derivatives(self, q, v, tau, out=None):
+    def aba_derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+                        out: Array | None = None) -> tuple[Array, Array, Array]:
         """Derivatives of forward dynamics, as `liedyn.aba_derivatives` without external wrenches.
 
         Returns
@@ -156,7 +170,7 @@ class Specialized:
                              shapes if len(shapes) > 1 else shapes[0], out, state)
 
 
-def specialize(robot):
+def specialize(robot: Robot) -> Specialized:
     """Write the recursions of a small robot down as straight lines for its own numbers, and compile those.
 
     Two to three times faster than the general kernels for an arm, most so in batches. The program is traced from the
@@ -203,7 +217,8 @@ def specialize(robot):
 
 def _tree(robot):
     """The part of the packed model that describes the tree, at no time in particular."""
-    tree = PackedModel(robot.ints[:robot.ints[LOOPS_AT]].copy(), robot.floats[:robot.ints[LOOP_FLOATS_AT]].copy())
+    ints, floats = robot.packed
+    tree = PackedModel(ints[:ints[LOOPS_AT]].copy(), floats[:ints[LOOP_FLOATS_AT]].copy())
     tree.floats[TIME] = 0.0
     return tree
 

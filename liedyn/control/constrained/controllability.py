@@ -1,5 +1,10 @@
 """Which motions of a mechanism can its actuators drive? (Aghili 2005, VII-D)"""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +18,13 @@ from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.model.calls.boundary import states
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 SHOWN = 1e-6
 """Parts of a motion below this are rounding, and not named."""
@@ -50,15 +62,15 @@ class Controllability:
 
     freedom: int
     driven: int
-    cosines: np.ndarray
-    undriven: tuple
+    cosines: Array
+    undriven: tuple[dict[str, Any], ...]
     internal: int
-    actuators: tuple
+    actuators: tuple[str, ...]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.driven == self.freedom
 
-    def __str__(self):
+    def __str__(self) -> str:
         by = f"{printable(', '.join(self.actuators)) or 'nothing'} drive{'s' * (len(self.actuators) < 2)}"
         if self:
             return f"controllable: {by} {self.freedom} of {self.freedom} degrees of freedom"
@@ -68,7 +80,8 @@ class Controllability:
                             "no actuator drives", *motions])
 
 
-def controllability(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLERANCE):
+def controllability(robot: Robot, q: ArrayLike, active: Sequence[str] | None = None, metric: ArrayLike | None = None,
+                    rank_tolerance: float = RANK_TOLERANCE) -> Controllability:
     """Whether the actuators of a mechanism drive every motion that its constraints allow.
 
     Parameters

@@ -1,4 +1,9 @@
 """Hybrid control: the motion of a constrained mechanism and the forces in its constraints (Aghili 2005, VII-C)."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +20,12 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.elements.generalized import element_forces
 from liedyn.model.calls.boundary import states
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 class HybridController:
@@ -74,7 +85,12 @@ class HybridController:
     True
     """
 
-    def __init__(self, motion, forces, G_F=0.0, G_I=0.0, plant=None):
+    rows: tuple[str, ...]
+    motion: PIDC
+    plant: Robot | None
+
+    def __init__(self, motion: PIDC, forces: dict[str, Any], G_F: float | ArrayLike = 0.0, G_I: float | ArrayLike = 0.0,
+                 plant: Robot | None = None) -> None:
         if not isinstance(motion, PIDC):
             raise InputError(f"motion must be a PIDC controller, got {shown(motion)}")
         if not isinstance(forces, dict):
@@ -96,7 +112,7 @@ class HybridController:
         self._G_F, self._G_I = (_force_gain(name, G, len(self.rows)) for name, G in (("G_F", G_F), ("G_I", G_I)))
         self._integral = Integral(len(self.rows))
 
-    def __call__(self, t, q, v, lam=None):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike, lam: ArrayLike | None = None) -> Array:
         """Generalised forces of the actuators.
 
         Parameters
@@ -131,7 +147,7 @@ class HybridController:
         e = np.where(np.isin(self.motion.robot.row_owners, self.motion.robot.active)[self._places], e, 0.0)
         return motion.with_multipliers(self._places, wanted + self._G_F @ e + self._G_I @ self._integral.add(t, e))
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the integrals of force and motion.
 
         Examples

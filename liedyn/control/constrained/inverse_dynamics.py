@@ -1,6 +1,11 @@
 """Inverse dynamics of a constrained mechanism: forces of its actuators for wanted motions and constraint forces."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +23,12 @@ from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE
 from liedyn.mechanics.dynamics.singular import ACCELERATIONS, POOR_CONDITION, is_suspect
 from liedyn.model.calls.boundary import rows_of, states, wrenches
 from liedyn.model.robot import Robot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+    from liedyn.typing import Array, ArrayLike, IndependentNames, Wrenches
 
 NO_WRENCH = np.empty(0)
 
@@ -47,29 +58,29 @@ class InverseDynamics:
         What the actuators can do (at the last state of a batch).
     """
 
-    tau: np.ndarray
-    u: np.ndarray
-    a: np.ndarray
-    lam: np.ndarray
-    constraint_wrenches: dict
-    independent: tuple
+    tau: Array
+    u: Array
+    a: Array
+    lam: Array
+    constraint_wrenches: dict[str, Any]
+    independent: tuple[str, ...]
     controllability: Controllability
 
     @classmethod
-    def of(cls, known):
+    def of(cls, known: dict[str, Any]) -> Self:
         """A result of which the rest is worked out when it is read, by the functions in its entry "_later"."""
         made = object.__new__(cls)
         made.__dict__.update(known)
         return made
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         later = self.__dict__.get("_later", {})
         if name not in later:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.__dict__[name] = value = later[name]()
         return value
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -127,16 +138,16 @@ def _one_state(robot, q, v, accelerations, independent, active, tolerance):
         independent, accelerations = tuple(accelerations), list(accelerations.values())
     key = "inverse dynamics", independent, active
     try:
-        found = robot.memo.get(key, key)
+        found = robot._memo.get(key, key)
     except TypeError:  # lists
         key = tuple(tuple(x) if type(x) is list else x for x in key)
         try:
-            found = robot.memo.get(key, key)
+            found = robot._memo.get(key, key)
         except TypeError:
             return None
     if found is key:
         usual = all(x is None or type(x) is tuple and all(type(name) is str for name in x) for x in key[1:])
-        found = robot.memo[key] = driven(robot, *key[1:], metric_root(None, robot.nv)) if usual else None
+        found = robot._memo[key] = driven(robot, *key[1:], metric_root(None, robot.nv)) if usual else None
     if found is None:
         return None
     try:
@@ -156,8 +167,10 @@ def _one_state(robot, q, v, accelerations, independent, active, tolerance):
             "controllability": lambda: controllability(robot, q, active, rank_tolerance=tolerance)}))
 
 
-def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, metric=None, multipliers=None,
-                     f_ext=None, rank_tolerance=RANK_TOLERANCE):
+def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: ArrayLike | dict[str, Any],
+                     independent: IndependentNames = None, active: Sequence[str] | None = None,
+                     metric: ArrayLike | None = None, multipliers: dict[str, Any] | None = None,
+                     f_ext: Wrenches | None = None, rank_tolerance: float = RANK_TOLERANCE) -> InverseDynamics:
     """Smallest forces of the actuators that give a constrained mechanism the accelerations that are wanted.
 
     Parameters

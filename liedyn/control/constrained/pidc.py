@@ -2,6 +2,11 @@
 
 Positions of independent coordinates, and how far they are from wanted ones.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.constrained.actuator_forces import Motion
@@ -19,6 +24,13 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference
 from liedyn.model.calls.boundary import states, wrenches
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 
 class Coordinates:
@@ -147,8 +159,13 @@ class PIDC:
     True
     """
 
-    def __init__(self, robot, trajectory, G_P, G_D, G_I=None, independent=None, active=None, metric=None, f_ext=None,
-                 rank_tolerance=RANK_TOLERANCE):
+    robot: Robot
+    independent: tuple[str, ...]
+
+    def __init__(self, robot: Robot, trajectory: Callable[..., Any] | ArrayLike, G_P: float | ArrayLike,
+                 G_D: float | ArrayLike, G_I: float | ArrayLike | None = None, independent: Sequence[str] | None = None,
+                 active: Sequence[str] | None = None, metric: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                 rank_tolerance: float = RANK_TOLERANCE) -> None:
         self.robot = robot
         self._coordinates = Coordinates(robot, independent)
         self.independent = self._coordinates.chosen.names
@@ -165,7 +182,7 @@ class PIDC:
         self._driven = driven(robot, self.independent, active, self._root)
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Generalised forces of the actuators.
 
         Parameters
@@ -199,7 +216,7 @@ class PIDC:
                 return found[0]
         return self._motion_of(robot, q, v, w_dot).tau
 
-    def errors(self, t, q, v):
+    def errors(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
         """Errors of position and velocity.
 
         Parameters
@@ -232,7 +249,7 @@ class PIDC:
         robot, q, v = self._state(t, q, v)
         return self._errors(robot, q, v, self._wanted(t))
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the integral of the error.
 
         Examples

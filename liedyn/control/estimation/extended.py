@@ -11,6 +11,12 @@ manifold and turns P into the tangent there, J the right Jacobian of dx joint by
 
     K = P C^T (C P C^T + R)^-1        dx = K e        P = J [(1 - K C) P (1 - K C)^T + K R K^T] J^T
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.estimation.measurement import measured
@@ -24,6 +30,13 @@ from liedyn.model.calls.boundary import states
 from liedyn.motion.deviation import Deviation
 from liedyn.motion.discretize import discretize, state_at
 from liedyn.tasks.cost_weights import weight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, IndependentNames
 
 POOR = 10.0
 """Condition number of the coordinates from which on others are looked for: where a coordinate hardly moves, the motion
@@ -100,8 +113,20 @@ class ExtendedKalmanFilter(Sensors):
     True
     """
 
-    def __init__(self, robot, q, v, h, P, Q, R, outputs=None, noise="inputs", independent=None, speeds=None, steps=1,
-                 t=None, rank_tolerance=RANK_TOLERANCE):
+    P: Array
+    outputs: tuple[str, ...]
+    e: Array
+    S: Array
+    robot: Robot
+    h: float
+    steps: int
+    R: Array
+
+    def __init__(self, robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: float | ArrayLike | dict[str, Any],
+                 Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
+                 outputs: Sequence[str] | None = None, noise: Literal["inputs", "states"] | ArrayLike = "inputs",
+                 independent: IndependentNames = None, speeds: Sequence[str] | None = None, steps: int = 1,
+                 t: float | None = None, rank_tolerance: float = RANK_TOLERANCE) -> None:
         require_robot(robot)
         self.robot, self.h, self.steps = robot, positive("h", h), whole("steps", steps, 1)
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
@@ -124,16 +149,27 @@ class ExtendedKalmanFilter(Sensors):
         self._start = self._deviation, P, self._Q, t
         self.reset()
 
-    q = property(lambda self: self._deviation.q.copy())
-    v = property(lambda self: self._deviation.v.copy())
-    states = property(lambda self: self._deviation.y.names + self._deviation.w.rates)
-    t = property(lambda self: self._begin + self._count * self.h)
+    @property
+    def q(self) -> Array:
+        return self._deviation.q.copy()
 
-    def __repr__(self):
+    @property
+    def v(self) -> Array:
+        return self._deviation.v.copy()
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return self._deviation.y.names + self._deviation.w.rates
+
+    @property
+    def t(self) -> float:
+        return self._begin + self._count * self.h
+
+    def __repr__(self) -> str:
         return (f"ExtendedKalmanFilter({self.robot.name!r}, {len(self.states)} states, {len(self.outputs)} outputs, "
                 f"t={self.t:g})")
 
-    def reset(self):
+    def reset(self) -> None:
         """Begin again, from the estimate at the start.
 
         Examples
@@ -150,7 +186,7 @@ class ExtendedKalmanFilter(Sensors):
         self._count, self._u = 0, np.zeros(len(self.robot.actuator_names))
         self.e, self.S = np.zeros(0), np.zeros((0, 0))
 
-    def deviation(self, q, v):
+    def deviation(self, q: ArrayLike, v: ArrayLike) -> Array:
         """How far a state is from the estimate.
 
         Parameters
@@ -180,7 +216,7 @@ class ExtendedKalmanFilter(Sensors):
         """
         return self._deviation(*self._deviation.state(q, v))
 
-    def measure(self, q=None, v=None, u=None):
+    def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
         """What sensors without noise read at a state.
 
         Parameters
@@ -216,7 +252,7 @@ class ExtendedKalmanFilter(Sensors):
         q, v = d.state(d.q if q is None else q, d.v if v is None else v)
         return self._measurement(d.robot, q, v, self._held(u))
 
-    def predict(self, u):
+    def predict(self, u: ArrayLike) -> None:
         """Go on by a step.
 
         Parameters
@@ -248,7 +284,7 @@ class ExtendedKalmanFilter(Sensors):
         self._deviation, self.P, self._u = d, 0.5 * (P + P.T), u
         self._count += 1
 
-    def update(self, y, u=None):
+    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
         """Take in a reading.
 
         Parameters
@@ -296,7 +332,7 @@ class ExtendedKalmanFilter(Sensors):
         if self._chooses and model.condition > POOR:
             self._choose_again(u)
 
-    def carried(self, d, u, t):
+    def carried(self, d: Any, u: ArrayLike, t: float) -> tuple[Any, Array, Array]:
         """The `Deviation` about the state one prediction after that of `d`, and the derivatives A and B of that."""
         h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
         for k in range(self.steps):
@@ -306,7 +342,7 @@ class ExtendedKalmanFilter(Sensors):
             d = self._moved(d, now.q_next, now.v_next, t + (k + 1) * h)
         return d, A, B
 
-    def displaced(self, d, dx, t):
+    def displaced(self, d: Any, dx: Array, t: float) -> Any:
         """The `Deviation` about the state that is dx away from that of `d`; ClosureError where there is none."""
         p = len(d.y.names)
         q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)

@@ -1,4 +1,10 @@
 """Steady-state Kalman filters at an operating point, in continuous and in discrete time."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.estimation.measurement import measured
@@ -12,11 +18,20 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.motion.discretize import discretize
 from liedyn.tasks.cost_weights import weight
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames
+
 FILTER = Unsolved("filter", "no output sees it", "no noise moves it")
 
 
-def kalman(robot, q, Q, R, outputs=None, noise="inputs", v=None, u=None, independent=None, speeds=None,
-           rank_tolerance=RANK_TOLERANCE):
+def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
+           outputs: Sequence[str] | None = None, noise: Literal["inputs", "states"] | ArrayLike = "inputs",
+           v: ArrayLike | None = None, u: ArrayLike | None = None, independent: IndependentNames = None,
+           speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> KalmanBucyFilter:
     """The steady-state Kalman-Bucy filter about an equilibrium: the estimate of least covariance.
 
     Parameters
@@ -79,8 +94,11 @@ def kalman(robot, q, Q, R, outputs=None, noise="inputs", v=None, u=None, indepen
     return KalmanBucyFilter(now, now.C, now.D, measurement, deviation, u, L, P, rank_tolerance)
 
 
-def dkalman(robot, q, h, Q, R, outputs=None, noise="inputs", v=None, u=None, independent=None, speeds=None,
-            rank_tolerance=RANK_TOLERANCE):
+def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[str, Any],
+            R: float | ArrayLike | dict[str, Any], outputs: Sequence[str] | None = None,
+            noise: Literal["inputs", "states"] | ArrayLike = "inputs", v: ArrayLike | None = None,
+            u: ArrayLike | None = None, independent: IndependentNames = None, speeds: Sequence[str] | None = None,
+            rank_tolerance: float = RANK_TOLERANCE) -> KalmanFilter:
     """The steady-state Kalman filter for samples, inputs held between them.
 
     Parameters

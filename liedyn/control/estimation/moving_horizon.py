@@ -8,8 +8,12 @@ disturbance of each of its steps; L L^T = P and L_Q L_Q^T = Q (Rao, Rawlings and
 What is before the window is summed up by an extended Kalman filter, whose estimate and covariance P it begins with. The
 least squares are SciPy's; derivatives are those of the steps themselves, carried along: S_k+1 = A S_k + B dw_k.
 """
+
+from __future__ import annotations
+
 from functools import lru_cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -19,6 +23,13 @@ from liedyn.control.estimation.observers import Sensors, vector
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import one_of, whole
 from liedyn.machine.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 
@@ -34,27 +45,43 @@ class MovingHorizonEstimator(Sensors):
         Of the steps of the window, as far as the readings show them [N m, N].
     """
 
-    def __init__(self, begin, horizon, loss):
+    disturbances: Array
+    robot: Robot
+    h: float
+    outputs: tuple[str, ...]
+    horizon: int
+    loss: Any
+
+    def __init__(self, begin: Any, horizon: int, loss: Any) -> None:
         self._begin, self.robot, self.h, self.outputs = begin, begin.robot, begin.h, begin.outputs
         self.horizon, self.loss, self._measurement = horizon, loss, begin._measurement
         self.reset()
 
-    q, v, t = (property(lambda self: self._now.q.copy()), property(lambda self: self._now.v.copy()),
-               property(lambda self: self._begin.t + (len(self._window) - 1) * self.h))
+    @property
+    def q(self) -> Array:
+        return self._now.q.copy()
 
-    def reset(self):
+    @property
+    def v(self) -> Array:
+        return self._now.v.copy()
+
+    @property
+    def t(self) -> float:
+        return self._begin.t + (len(self._window) - 1) * self.h
+
+    def reset(self) -> None:
         """Begin again, from the estimate at the start."""
         self._begin.reset()
         self._now = self._begin._deviation
         self._window = [SimpleNamespace(before=self._begin._u, y=None, u=None)]
         self.disturbances, self._z = np.zeros((0, len(self._begin._Q))), np.zeros(len(self._begin.P))
 
-    def measure(self, q=None, v=None, u=None):
+    def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
         """What sensors without noise read at a state, by default the estimate; as `ExtendedKalmanFilter.measure`."""
         q, v = (self.q if q is None else q), (self.v if v is None else v)
         return self._begin.measure(q, v, self._window[-1].before if u is None else u)
 
-    def predict(self, u):
+    def predict(self, u: ArrayLike) -> None:
         """Go on by a step, with inputs u, shape (nu,), that are held; as `ExtendedKalmanFilter.predict`."""
         u = vector("u", u, len(self._begin._u))
         self._now, _, _ = self._begin.carried(self._now, u, self.t)
@@ -69,7 +96,7 @@ class MovingHorizonEstimator(Sensors):
             x = len(self._begin.P)
             self._z = np.append(np.zeros(x), self._z[x + len(self._begin._Q):])
 
-    def update(self, y, u=None):
+    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
         """Take in a reading y, shape (ny,), NaN where nothing was measured; as `ExtendedKalmanFilter.update`."""
         last = self._window[-1]
         last.y = self._measurement.reading(y)
@@ -103,7 +130,10 @@ class MovingHorizonEstimator(Sensors):
         return np.concatenate(residuals), np.vstack(rows), d, np.array(disturbances).reshape(-1, len(LQ))
 
 
-def moving_horizon(robot, q, v, h, P, Q, R, outputs=None, horizon=20, loss="linear", **options):
+def moving_horizon(robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: Array, Q: ArrayLike | dict[str, Any],
+                   R: ArrayLike | dict[str, Any], outputs: Sequence[str] | None = None, horizon: int = 20,
+                   loss: Literal["linear", "soft_l1", "huber", "cauchy", "arctan"] = "linear",
+                   **options: Any) -> MovingHorizonEstimator:
     """An estimator of states from the readings of a moving window, constraints, balls and free joints included.
 
     Parameters

@@ -1,4 +1,10 @@
 """Observers at an operating point, with constant gains: what `kalman` and `dkalman` return."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import flag, floats
@@ -6,11 +12,18 @@ from liedyn.machine.errors import InputError
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.motion.discretize import state_at
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.motion.discretize import DiscreteStateSpace
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Complexes
+
 
 class Sensors:
     """What all filters have: readings of what is measured, by `outputs` and `_measurement`."""
 
-    def disturbed(self, y, noise):
+    def disturbed(self, y: ArrayLike, noise: ArrayLike) -> Array:
         """A reading with noise, on the group where it is no vector.
 
         Parameters
@@ -40,21 +53,34 @@ class Sensors:
 class Observer(Sensors):
     """What both filters with constant gains have."""
 
-    def __init__(self, model, C, D, measurement, deviation, u, L, P, tolerance):
+    model: Any
+    C: Array
+    D: Array
+    L: Array
+    P: Array
+    u: Array
+    outputs: tuple[str, ...]
+    y: Array
+    eigenvalues: Complexes
+
+    def __init__(self, model: Any, C: Array, D: Array, measurement: Any, deviation: Any, u: ArrayLike, L: Array,
+                 P: Array, tolerance: float) -> None:
         self.model, self.C, self.D, self.L, self.P, self.u = model, C, D, L, P, u
         self.outputs = measurement.labels
         self._measurement, self._deviation, self._tolerance = measurement, deviation, tolerance
         self.y = measurement(deviation.robot, deviation.q, deviation.v, u)
         self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - L @ C))
 
-    robot = property(lambda self: self._deviation.robot)
+    @property
+    def robot(self) -> Robot:
+        return self._deviation.robot
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
         return (f"{type(self).__name__}({len(self.outputs)} outputs, {len(self.C[0])} states, "
                 f"slowest eigenvalue {slowest:.4g})")
 
-    def measure(self, q, v, u=None):
+    def measure(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> Array:
         """What sensors without noise read.
 
         Parameters
@@ -89,7 +115,7 @@ class Observer(Sensors):
         q, v = self._deviation.state(q, v)
         return self._measurement(self._deviation.robot, q, v, self._held(u))
 
-    def innovation(self, y, x, u=None):
+    def innovation(self, y: ArrayLike, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """How far a reading is from what the linear model expects.
 
         Parameters
@@ -123,7 +149,7 @@ class Observer(Sensors):
         expected = self.C @ self._state("x", x) + self.D @ (self._held(u) - self.u)
         return np.where(np.isnan(left), 0.0, left - expected)
 
-    def to_control(self, absolute=False):
+    def to_control(self, absolute: bool = False) -> Any:
         """The filter for python-control.
 
         Parameters
@@ -201,10 +227,15 @@ class KalmanBucyFilter(Observer):
     ('q1', 'q2')
     """
 
-    q = property(lambda self: self._deviation.q.copy())
-    v = property(lambda self: self._deviation.v.copy())
+    @property
+    def q(self) -> Array:
+        return self._deviation.q.copy()
 
-    def rate(self, x, y, u=None):
+    @property
+    def v(self) -> Array:
+        return self._deviation.v.copy()
+
+    def rate(self, x: ArrayLike, y: ArrayLike, u: ArrayLike | None = None) -> Array:
         """The rate of the estimate.
 
         Parameters
@@ -278,15 +309,25 @@ class KalmanFilter(Observer):
     True
     """
 
-    def __init__(self, model, C, D, measurement, deviation, u, M, P, tolerance):
+    M: Array
+    x: Array
+    h: float
+
+    def __init__(self, model: DiscreteStateSpace, C: Array, D: Array, measurement: Any, deviation: Any, u: Array,
+                 M: Array, P: Array, tolerance: float) -> None:
         super().__init__(model, C, D, measurement, deviation, u, model.A @ M, P, tolerance)
         self.M, self.h = M, model.h
         self.reset()
 
-    q = property(lambda self: self._estimate()[0])
-    v = property(lambda self: self._estimate()[1])
+    @property
+    def q(self) -> Array:
+        return self._estimate()[0]
 
-    def reset(self, x=None):
+    @property
+    def v(self) -> Array:
+        return self._estimate()[1]
+
+    def reset(self, x: ArrayLike | None = None) -> None:
         """Begin again.
 
         Parameters
@@ -307,7 +348,7 @@ class KalmanFilter(Observer):
         """
         self.x = np.zeros(len(self.C[0])) if x is None else self._state("x", x).copy()
 
-    def update(self, y, u=None):
+    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
         """Take in a reading.
 
         Parameters
@@ -331,7 +372,7 @@ class KalmanFilter(Observer):
         """
         self.x = self.x + self.M @ self.innovation(y, self.x, u)
 
-    def predict(self, u=None):
+    def predict(self, u: ArrayLike | None = None) -> None:
         """Go on by a step.
 
         Parameters

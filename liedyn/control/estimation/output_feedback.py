@@ -1,4 +1,10 @@
 """Feedback of estimates: a controller that knows of the mechanism only what its sensors say."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.estimation.observers import vector
@@ -7,6 +13,14 @@ from liedyn.machine.errors import InputError, shown
 from liedyn.model.travel import Travelling
 from liedyn.motion.simulation.sampled import Sampled
 from liedyn.tasks.cost_weights import weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.control.estimation.extended import ExtendedKalmanFilter
+    from liedyn.control.estimation.observers import KalmanFilter
+    from liedyn.typing import Array, ArrayLike
 
 
 class OutputFeedback(Travelling):
@@ -60,7 +74,15 @@ class OutputFeedback(Travelling):
     (11, 2)
     """
 
-    def __init__(self, controller, estimator, noise=None, rng=0, delay=0, lower=-np.inf, upper=np.inf, initial=0.0):
+    sampled: Sampled
+    controller: Callable[..., Any]
+    estimator: KalmanFilter | ExtendedKalmanFilter
+    delay: int
+
+    def __init__(self, controller: Callable[..., Any], estimator: KalmanFilter | ExtendedKalmanFilter,
+                 noise: float | ArrayLike | dict[str, Any] | None = None, rng: int | np.random.Generator = 0,
+                 delay: int = 0, lower: float | ArrayLike = -np.inf, upper: float | ArrayLike = np.inf,
+                 initial: float | ArrayLike = 0.0) -> None:
         for each in ("h", "measure", "update", "predict", "reset"):
             if not hasattr(estimator, each):
                 raise InputError(f"OutputFeedback, estimator: expected a filter that samples, such as "
@@ -85,19 +107,33 @@ class OutputFeedback(Travelling):
         self._rng, self._size = rng, size
         self.reset()
 
-    t = property(lambda self: np.array([each[0] for each in self._records]))
-    y = property(lambda self: self._column(1, len(self.estimator.outputs)))
-    q = property(lambda self: self._column(2, self.estimator.robot.nq))
-    v = property(lambda self: self._column(3, self.estimator.robot.nv))
-    u = property(lambda self: self._column(4, self._size))
+    @property
+    def t(self) -> Array:
+        return np.array([each[0] for each in self._records])
 
-    def __repr__(self):
+    @property
+    def y(self) -> Array:
+        return self._column(1, len(self.estimator.outputs))
+
+    @property
+    def q(self) -> Array:
+        return self._column(2, self.estimator.robot.nq)
+
+    @property
+    def v(self) -> Array:
+        return self._column(3, self.estimator.robot.nv)
+
+    @property
+    def u(self) -> Array:
+        return self._column(4, self._size)
+
+    def __repr__(self) -> str:
         return f"OutputFeedback({self.controller!r}, {self.estimator!r})"
 
     def _column(self, k, size):
         return np.array([each[k] for each in self._records]).reshape(-1, size)
 
-    def reset(self):
+    def reset(self) -> None:
         """Begin again: the filter at its start, with a seed the same noise, no records.
 
         Examples
@@ -112,7 +148,7 @@ class OutputFeedback(Travelling):
         self._coming, self._held = [initial] * self.delay, initial
         self._random, self._records = np.random.default_rng(self._rng), []
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """What the controller says at a sample.
 
         Parameters
@@ -140,7 +176,7 @@ class OutputFeedback(Travelling):
             y = self.estimator.disturbed(y, self._root @ self._random.normal(size=len(y)))
         return self.answer(t, y)
 
-    def answer(self, t, y):
+    def answer(self, t: float, y: ArrayLike) -> Array:
         """What the controller says to a reading; for loops of your own, in which sensors are real.
 
         Parameters

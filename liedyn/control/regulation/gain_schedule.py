@@ -1,5 +1,10 @@
 """Regulators for a grid of equilibria, interpolated between them: u = u_0(s) - K(s) x, s the place that is wanted."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +18,13 @@ from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.motion.deviation import Deviation
 from liedyn.tasks.cost_weights import weight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Complexes
 
 
 class GainSchedule:
@@ -37,17 +49,26 @@ class GainSchedule:
     GainSchedule(2 x 2 equilibria over q1, q2)
     """
 
-    def __init__(self, robot, names, grid, q, u, K, models, first):
+    names: tuple[str, ...]
+    grid: tuple[Array, ...]
+    q: Array
+    u: Array
+    K: Array
+    eigenvalues: Complexes
+    robot: Robot
+
+    def __init__(self, robot: Robot, names: tuple[str, ...], grid: tuple[Array, ...], q: Array, u: Array, K: Array,
+                 models: Any, first: Any) -> None:
         self.robot, self.names, self.grid, self.q, self.u, self.K = robot, names, grid, q, u, K
         self._models, self._first = models, first
         closed = models.A - models.B @ K
         self.eigenvalues = np.sort_complex(np.linalg.eigvals(closed))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         sizes = " x ".join(str(len(each)) for each in self.grid)
         return f"GainSchedule({sizes} equilibria over {printable(', '.join(self.names))})"
 
-    def at(self, **place):
+    def at(self, **place: float) -> Regulator:
         """The regulator for a place inside the grid: gains and inputs interpolated, the equilibrium itself exact.
 
         At a node it is the one that was designed there.
@@ -97,7 +118,9 @@ def _corners(grid, place, names):
     return corners
 
 
-def gain_schedule(robot, grid, Q, R, q=None, independent=None, rank_tolerance=RANK_TOLERANCE):
+def gain_schedule(robot: Robot, grid: dict[str, Any], Q: ArrayLike | dict[str, Any], R: ArrayLike | dict[str, Any],
+                  q: ArrayLike | None = None, independent: Sequence[str] | Literal["auto"] | None = None,
+                  rank_tolerance: float = RANK_TOLERANCE) -> GainSchedule:
     """Regulators for all equilibria of a grid of coordinates.
 
     Parameters

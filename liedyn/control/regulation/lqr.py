@@ -1,4 +1,10 @@
 """Linear quadratic regulators at an operating point: u = u_0 - K x, with x the deviation on the manifold."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
@@ -12,6 +18,15 @@ from liedyn.model.calls.boundary import states
 from liedyn.motion.deviation import Deviation
 from liedyn.motion.discretize import discretize
 from liedyn.tasks.cost_weights import weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.motion.discretize import DiscreteStateSpace
+    from liedyn.linear.state_space import LocalStateSpace
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Complexes, IndependentNames
 
 ACCELERATES = 1e-6
 """Acceleration at an operating point, as a part of the largest rate that inputs and states have there, that is none."""
@@ -45,16 +60,25 @@ class Regulator:
     ('q1', 'q2', 'velocity:q1', 'velocity:q2')
     """
 
-    def __init__(self, model, deviation, u, K, P):
+    model: LocalStateSpace | DiscreteStateSpace
+    K: Array
+    P: Array
+    q: Array
+    v: Array
+    u: Array
+    eigenvalues: Complexes
+
+    def __init__(self, model: LocalStateSpace | DiscreteStateSpace, deviation: Any, u: Array, K: Array,
+                 P: Array) -> None:
         self.model, self.K, self.P, self.u, self._deviation = model, K, P, u, deviation
         self.q, self.v = deviation.q, deviation.v
         self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - model.B @ K))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
         return f"Regulator({len(self.u)} inputs, {len(self.K[0])} states, slowest eigenvalue {slowest:.4g})"
 
-    def deviation(self, q, v):
+    def deviation(self, q: ArrayLike, v: ArrayLike) -> Array:
         """The deviation x of a state.
 
         Parameters
@@ -84,7 +108,7 @@ class Regulator:
         """
         return self._deviation(*self._deviation.state(q, v))
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Inputs of the actuators.
 
         Parameters
@@ -106,7 +130,7 @@ class Regulator:
         number("t", t)
         return self.u - self.K @ self.deviation(q, v)
 
-    def derivative(self, t, q, v):
+    def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
         """Its derivatives by a displacement in the tangent space at q, and by v.
 
         Parameters
@@ -136,7 +160,7 @@ class Regulator:
         by_q, by_v = self._deviation.derivative(*self._deviation.state(q, v))
         return -self.K @ by_q, -self.K @ by_v
 
-    def to_control(self, absolute=False):
+    def to_control(self, absolute: bool = False) -> Any:
         """The regulator for python-control, of what :meth:`deviation` or a filter gives it.
 
         Parameters
@@ -173,12 +197,15 @@ class Regulator:
         return self.u - self.K @ x
 
     @property
-    def feedback(self):
+    def feedback(self) -> tuple[Callable[..., Array], Callable[..., Any]]:
         """The pair (f, df)."""
         return self, self.derivative
 
 
-def lqr(robot, q, Q, R, v=None, u=None, N=None, independent=None, speeds=None, rank_tolerance=RANK_TOLERANCE):
+def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
+        v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
+        independent: IndependentNames = None, speeds: Sequence[str] | None = None,
+        rank_tolerance: float = RANK_TOLERANCE) -> Regulator:
     """The regulator that minimises the integral of x^T Q x + 2 x^T N du + du^T R du about an equilibrium.
 
     Parameters
@@ -247,7 +274,10 @@ def riccati(model, Q, R, N=None):
     return np.linalg.solve(R, model.B.T @ P + N.T), P
 
 
-def dlqr(robot, q, h, Q, R, v=None, u=None, N=None, independent=None, speeds=None, rank_tolerance=RANK_TOLERANCE):
+def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R: ArrayLike | dict[str, Any],
+         v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
+         independent: IndependentNames = None, speeds: Sequence[str] | None = None,
+         rank_tolerance: float = RANK_TOLERANCE) -> Regulator:
     """The regulator for inputs that are held over a step: the sum of x^T Q x + 2 x^T N du + du^T R du is smallest.
 
     Parameters

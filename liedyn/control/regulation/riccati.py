@@ -5,6 +5,7 @@ closed loop, on or beyond the stability boundary. Solvers that meet it there ret
 So the closed loop must be stable by a margin: more than a part of the eigenvalue itself, and more than rounding in the
 matrix it belongs to. Slow loops are far from that: what takes 1e4 s beside what takes 1e-4 s still has 1e5 margins.
 """
+# mypy: ignore-errors
 from typing import NamedTuple
 
 import numpy as np

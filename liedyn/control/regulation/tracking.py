@@ -4,6 +4,12 @@ The Riccati equation -dP/dt = P A + A^T P - P B R^-1 B^T P + Q runs backward fro
 the samples of the motion. Over an interval A and B are the means of its ends, and the step is that of the Hamiltonian
 system's exponential, whatever its stiffness: of second order in the interval (Kwakernaak and Sivan 1972, 3.3).
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
@@ -15,6 +21,13 @@ from liedyn.mechanics.tree.configuration import difference, integrate
 from liedyn.model.calls.boundary import states
 from liedyn.motion.deviation import Deviation
 from liedyn.tasks.cost_weights import weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, IndependentNames
 
 
 class TrackingRegulator:
@@ -43,14 +56,22 @@ class TrackingRegulator:
     TrackingRegulator(11 samples, 0 to 0.01 s, 4 inputs)
     """
 
-    def __init__(self, t, u, K, P, deviations, names):
+    t: Array
+    q: Array
+    v: Array
+    u: Array
+    K: Array
+    P: Array
+    states: tuple[str, ...]
+
+    def __init__(self, t: Array, u: Array, K: Array, P: Array, deviations: Any, names: Any) -> None:
         self.t, self.u, self.K, self.P, self.states, self._deviations = t, u, K, P, names, deviations
         self.q, self.v = np.array([each.q for each in deviations]), np.array([each.v for each in deviations])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TrackingRegulator({len(self.t)} samples, {self.t[0]:g} to {self.t[-1]:g} s, {self.K.shape[1]} inputs)"
 
-    def reference(self, t):
+    def reference(self, t: float) -> tuple[Array, Array, Array]:
         """The motion and its inputs at a time.
 
         Parameters
@@ -84,7 +105,7 @@ class TrackingRegulator:
         rate = 6.0 * s * (1.0 - s) / h * step + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
         return integrate(robot, self.q[k], eta), rate, u
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Inputs of the actuators.
 
         Parameters
@@ -106,7 +127,7 @@ class TrackingRegulator:
         deviation, u = self._at(t)
         return u - self.gain(t) @ deviation(*deviation.state(q, v))
 
-    def derivative(self, t, q, v):
+    def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
         """Its derivatives by a displacement in the tangent space at q, and by v.
 
         Parameters
@@ -139,11 +160,11 @@ class TrackingRegulator:
         return -K @ by_q, -K @ by_v
 
     @property
-    def feedback(self):
+    def feedback(self) -> tuple[Callable[..., Array], Callable[..., Any]]:
         """The pair (f, df)."""
         return self, self.derivative
 
-    def gain(self, t):
+    def gain(self, t: float) -> Array:
         """K at a time.
 
         Parameters
@@ -184,8 +205,10 @@ class TrackingRegulator:
         return self._deviations[0].at(q, v), u
 
 
-def tvlqr(robot, t, q, v, Q, R, a=None, u=None, final=None, independent=None, speeds=None,
-          rank_tolerance=RANK_TOLERANCE):
+def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike | dict[str, Any],
+          R: ArrayLike | dict[str, Any], a: ArrayLike | None = None, u: ArrayLike | None = None,
+          final: float | ArrayLike | dict[str, Any] | None = None, independent: IndependentNames = None,
+          speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> TrackingRegulator:
     """The regulator that keeps a robot on a motion: the integral of x^T Q x + du^T R du along it is smallest.
 
     Parameters

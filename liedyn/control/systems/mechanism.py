@@ -5,6 +5,12 @@ joints are balls or free; behind each x stands the state (q, v) that closes the 
 
     dx/dt = dx/dq v + dx/dv a
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.control.estimation.measurement import Measurement
@@ -18,8 +24,17 @@ from liedyn.model.calls.boundary import states
 from liedyn.motion.deviation import Deviation
 from liedyn.motion.discretize import state_at
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def to_control(robot, q=None, v=None, outputs=None, independent=None, speeds=None, rank_tolerance=RANK_TOLERANCE):
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames
+
+
+def to_control(robot: Robot, q: ArrayLike | None = None, v: ArrayLike | None = None,
+               outputs: Sequence[str] | None = None, independent: IndependentNames = None,
+               speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> Any:
     """A mechanism as a `control.NonlinearIOSystem`, for `input_output_response`, `interconnect` and others.
 
     Parameters

@@ -1,5 +1,10 @@
 """Controllers of python-control as inputs of `simulate`: their states are kept beside those of the mechanism."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +15,13 @@ from liedyn.machine.python_control import python_control
 from liedyn.model.calls.boundary import states
 from liedyn.model.travel import Travelling
 from liedyn.motion.simulation.sampled import Sampled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 class SystemFeedback(Travelling):
@@ -34,18 +46,24 @@ class SystemFeedback(Travelling):
     SystemFeedback(1 readings, 0 states, 1 actuators, every 0.01 s)
     """
 
-    def __init__(self, system, robot, measurement, places, period, advance, reference, u, x, bounds):
+    sampled: Sampled
+    system: Any
+    x: Array
+    outputs: tuple[str, ...]
+
+    def __init__(self, system: Any, robot: Robot, measurement: Any, places: Any, period: float, advance: Any,
+                 reference: Any, u: ArrayLike, x: Array, bounds: Any) -> None:
         self.system, self.outputs = system, measurement.labels
         self._robot, self._measurement, self._places, self._period = robot, measurement, places, period
         self._advance, self._reference, self._u, self._start = advance, reference, u, x
         self.sampled = Sampled(self, period, *bounds, u)
         self.reset()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"SystemFeedback({len(self.outputs)} readings, {len(self.x)} states, {len(self._places)} actuators, "
                 f"every {self._period:g} s)")
 
-    def reset(self):
+    def reset(self) -> None:
         """Begin again, from the states at the start.
 
         Examples
@@ -61,7 +79,7 @@ class SystemFeedback(Travelling):
         """
         self.x, self._held, self._coming = self._start.copy(), self._u, []
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Inputs of the actuators at a sample; the states go on to the next one.
 
         Parameters
@@ -102,8 +120,10 @@ class SystemFeedback(Travelling):
         return u.copy()
 
 
-def from_control(system, robot, outputs=None, reference=None, actuators=None, u=None, period=None, steps=1, x=None,
-                 delay=0.0, lower=-np.inf, upper=np.inf):
+def from_control(system: Any, robot: Robot, outputs: Sequence[str] | None = None,
+                 reference: ArrayLike | Callable[..., Any] | None = None, actuators: Sequence[str] | None = None,
+                 u: ArrayLike | None = None, period: float | None = None, steps: int = 1, x: ArrayLike | None = None,
+                 delay: float = 0.0, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf) -> SystemFeedback:
     """A controller of python-control, for ``simulate(u=feedback.sampled)``.
 
     Parameters

@@ -3,8 +3,12 @@
 What MuJoCo compiles is what is taken over: defaults, frames, units and inertias of shapes have been worked out by then.
 Its constraints are soft; here they are hard, and the rest of the dynamics is the same.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +21,12 @@ from liedyn.machine.errors import LiedynError, ModelError, cut, errors_at, liste
 from liedyn.machine.texts import printable
 from liedyn.model.validation import warn
 
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import PathLike
 
-def load_mjcf(path, keyframe=None, friction=None):
+
+def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | None = None) -> Robot:
     """Read a robot from an MJCF file of MuJoCo.
 
     Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints

@@ -42,7 +42,7 @@ class Friction:
 
     def __init__(self, robot, contacts, motion):
         self.contacts, numbers = contacts, range(len(contacts.names))
-        self.rows = np.concatenate([np.arange(robot.ints.size)[contacts.tangential(c)] for c in numbers])
+        self.rows = np.concatenate([np.arange(robot.packed.ints.size)[contacts.tangential(c)] for c in numbers])
         self.owner = np.concatenate([np.full(contacts.count[c] - 1, c) for c in numbers])
         psi = np.array([terms_kernel(robot.packed, q, v, np.empty(0))[4] for q, v in zip(motion.q, motion.v)])
         slip = psi[:, None, self.rows, None]

@@ -3,6 +3,7 @@
 `liedyn.model.laws` has the formulas and their first slopes; here the second derivatives are added, by hand. For a
 user's law only first slopes are known, which first variations alone need.
 """
+# mypy: ignore-errors
 import math
 from collections import namedtuple
 

@@ -98,9 +98,9 @@ def _carrier(robot, name):
     if name == GROUND:
         return -1, np.eye(4)
     b = robot.body_index(name)
-    pose, at = np.eye(4), robot.ints[BODY_FLOATS_AT] + BODY_F * b
-    pose[:3, :3], pose[:3, 3] = robot.floats[at:at + 9].reshape(3, 3), robot.floats[at + 9:at + 12]
-    return int(robot.ints[robot.ints[BODIES_AT] + BODY_I * b + BODY_LINK]), pose
+    pose, at = np.eye(4), robot.packed.ints[BODY_FLOATS_AT] + BODY_F * b
+    pose[:3, :3], pose[:3, 3] = robot.packed.floats[at:at + 9].reshape(3, 3), robot.packed.floats[at + 9:at + 12]
+    return int(robot.packed.ints[robot.packed.ints[BODIES_AT] + BODY_I * b + BODY_LINK]), pose
 
 
 def _displacements(robot, body, placement):

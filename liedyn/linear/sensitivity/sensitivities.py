@@ -1,6 +1,10 @@
 """Derivatives of accelerations, multipliers and linear models by a robot's parameters: public function and its
 result."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +33,15 @@ from liedyn.mechanics.tree.crba import crba
 from liedyn.model.calls.boundary import as_floats
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import N_ROWS
+
+if TYPE_CHECKING:
+    from liedyn.typing import Array, Complexes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -62,23 +75,23 @@ class Sensitivity:
     (4, 4)
     """
 
-    parameters: tuple
-    a: np.ndarray
-    lam: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
-    f0: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
+    parameters: tuple[str, ...]
+    a: Array
+    lam: Array
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    f0: Array
+    q: Array
+    v: Array
     model: LocalStateSpace
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lead = f"batch {self.a.shape[:-2]}, " if self.a.ndim > 2 else ""
         return f"Sensitivity({lead}{len(self.parameters)} parameters, states {printable(', '.join(self.model.states))})"
 
-    def index(self, parameter):
+    def index(self, parameter: str) -> int:
         """Index of a parameter along the last axis.
 
         Parameters
@@ -107,7 +120,7 @@ class Sensitivity:
                              f"{suggestion(parameter, self.parameters)}")
         return self.parameters.index(parameter)
 
-    def eigenvalues(self):
+    def eigenvalues(self) -> Complexes:
         """Derivatives of the eigenvalues of A.
 
         Returns
@@ -140,9 +153,11 @@ AT_ONCE = 4_000_000
 """Numbers of the largest array: so many states are worked on together as it takes."""
 
 
-def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inertia.*:*"), independent=None,
-                  speeds=None, u=None, closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE,
-                  outputs=None):
+def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None,
+                  parameters: Sequence[str] = ("mass:*", "com.*:*", "inertia.*:*"),
+                  independent: IndependentNames = None, speeds: IndependentNames = None, u: ArrayLike | None = None,
+                  closure_tolerance: float = CLOSURE_TOLERANCE, rank_tolerance: float = RANK_TOLERANCE,
+                  outputs: Sequence[str] | None = None) -> Sensitivity:
     """Exact derivatives of accelerations, multipliers and of the linear model by parameters of the robot.
 
     Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held constant; the

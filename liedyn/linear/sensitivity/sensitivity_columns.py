@@ -63,7 +63,7 @@ def add_custom(robot, custom, motion, one, two, N_12, X_12, force, rows):
     InputError
         A user's function fails.
     """
-    packed, mask = robot.packed._replace(floats=robot.floats.copy()), custom[:, None]
+    packed, mask = robot.packed._replace(floats=robot.packed.floats.copy()), custom[:, None]
     for b, (q, v, a, lam) in enumerate(zip(*motion)):
         def slopes(v, a, lam, q=q):
             psi_q, phi_q, phi_v, force_q = all_derivatives(packed, q, v, a, np.where(custom, lam, 0.0))
@@ -313,10 +313,10 @@ class Variations:
         n, m = robot.nv, len(robot.row_names)
         one, two, N_12, X_12 = self.directions(one, two, N_12, X_12)
         count = one.N.shape[1]
-        nz = int(robot.ints[N_VIRTUAL]) if self.reads else 0
+        nz = int(robot.packed.ints[N_VIRTUAL]) if self.reads else 0
         force = np.empty((2, states, count, n, self.width))
         rows, readers = (Rows(*np.empty((5, states, count, size, self.width))) for size in (m, nz))
-        vary_states.on(states, states * count * self.width * robot.ints.item(N_LINKS) >= SHARED, robot.packed,
+        vary_states.on(states, states * count * self.width * robot.packed.ints.item(N_LINKS) >= SHARED, robot.packed,
                        self.motion, self.changes, one, two, N_12, X_12, (force[0], force[1]), rows, readers)
         if self.slopes is not None:
             if pushed is None:

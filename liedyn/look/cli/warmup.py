@@ -1,4 +1,5 @@
 """``liedyn warmup``: call every function once, so that its kernels are compiled into the cache."""
+# mypy: ignore-errors
 import inspect
 import multiprocessing
 import os

@@ -1,5 +1,10 @@
 """Pages that need no server and no network: viser's recorded scene, in one file."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +17,17 @@ from liedyn.machine.progress import Progress
 from liedyn.machine.texts import printable
 from liedyn.model.calls.boundary import states
 
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.trajectory import Trajectory
+    from liedyn.typing import ArrayLike, PathLike
+
 MOST_FRAMES = 3000
 """Pictures of a page at most: a longer run has fewer in a second."""
 
 
-def export_html(robot, trajectory, path, speed=1.0, forces=True, progress=None):
+def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike, speed: float = 1.0,
+                forces: bool = True, progress: bool | None = None) -> Path:
     """Write a page with a robot in motion, which any browser plays without a server and without a network.
 
     Parameters

@@ -1,5 +1,6 @@
 """Triangles of solids, with trimesh."""
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,11 +65,12 @@ def _read(solid):
 
 def _files_beside(path):
     """What finds files that a mesh names, materials for instance: no FIFO, no device."""
-    class Files(required("trimesh.resolvers").FilePathResolver):
-        def get(self, name):
-            for each in (name.strip(), name.strip().lstrip("/"), Path(name).name):
-                if Path(self.parent, each).exists() and not Path(self.parent, each).is_file():
-                    raise FileNotFoundError(name)
-            return super().get(name)
+    if not TYPE_CHECKING:  # they would take it for one of the module
+        class Files(required("trimesh.resolvers").FilePathResolver):
+            def get(self, name):
+                for each in (name.strip(), name.strip().lstrip("/"), Path(name).name):
+                    if Path(self.parent, each).exists() and not Path(self.parent, each).is_file():
+                        raise FileNotFoundError(name)
+                return super().get(name)
 
     return Files(str(path))

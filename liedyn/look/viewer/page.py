@@ -1,7 +1,12 @@
 """The page: sliders, switches, what is shown, playing; each control changes a posture or a clock, then the stage."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
 import math
 import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +22,22 @@ from liedyn.machine.errors import InputError, shown
 from liedyn.machine.texts import in_markdown, printable
 from liedyn.model.calls.boundary import states
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.linear.state_space import LocalStateSpace
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.trajectory import Trajectory
+    from liedyn.typing import ArrayLike, Function
+
 BLUE = (0, 114, 178)
 RATES = ("0.1 x", "0.25 x", "0.5 x", "1 x", "2 x", "5 x")
 
 
-def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=8080,
-         origins=()):
+def view(robot: Robot, q: ArrayLike | None = None, trajectory: Trajectory | None = None,
+         linear: LocalStateSpace | None = None, host: str = "127.0.0.1", port: int = 8080,
+         origins: Sequence[str] = ()) -> Page:
     """Show a robot on a page in the browser, to be moved, switched and played.
 
     Sliders move the independent coordinates within the limits of the joints, all loops stay closed; switches take
@@ -101,7 +116,7 @@ def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=808
         raise
 
 
-def one_at_a_time(method):
+def one_at_a_time(method: Function) -> Function:
     """Callbacks come from several threads."""
     @functools.wraps(method)
     def locked(self, *given):
@@ -124,7 +139,19 @@ class Page:
         What moves in real time.
     """
 
-    def __init__(self, server, posture, run=None, linear=None):
+    server: Any
+    posture: Any
+    stage: Any
+    sliders: dict[str, Any]
+    switches: dict[str, Any]
+    touch: Any
+    run: Any
+    text: Any
+    time: Any
+    button: Any
+    mode: Any
+
+    def __init__(self, server: Any, posture: Any, run: Any = None, linear: LocalStateSpace | None = None) -> None:
         self.server, self.posture, self.run = server, posture, run
         self.stage, self._lock = Stage(server, posture.robot, posture.q), threading.RLock()
         self.sliders, self.switches, self._clock, self._swing = {}, {}, None, None
@@ -160,22 +187,22 @@ class Page:
         self._draw()
 
     @property
-    def url(self):
+    def url(self) -> str:
         """What the browser opens."""
         return url_of(self.server)
 
-    def close(self):
+    def close(self) -> None:
         """Serve it no more."""
         self.touch.stop()
         if self._clock is not None:
             self._clock.pause()
         close_server(self.server)
 
-    def wait(self):
+    def wait(self) -> None:
         """Serve it until Ctrl-C."""
         threading.Event().wait()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Page({self.posture.robot.name!r}, {self.url})"
 
     # ---- drawing
@@ -258,18 +285,18 @@ class Page:
     # ---- in real time
 
     @one_at_a_time
-    def halt(self):
+    def halt(self) -> None:
         """Nothing moves by itself any more."""
         self._halt()
 
     @one_at_a_time
-    def stay(self, q):
+    def stay(self, q: ArrayLike) -> None:
         """What has moved stays at q."""
         self.posture.stay(q)
         self._add_sliders()
         self._draw()
 
-    def show(self, q, lam, says, message=""):
+    def show(self, q: ArrayLike, lam: ArrayLike, says: str, message: str = "") -> None:
         """What moves is at q, with multipliers or None; from a thread that waits for nobody."""
         if self._lock.acquire(blocking=False):
             try:

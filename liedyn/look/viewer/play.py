@@ -45,7 +45,7 @@ class Play:
         self.frequency, self.slowing, self.weightless = 3.0, 0.5, True
         self.hand, self.lam, self.message = None, None, ""
         self._todo, self._coupler, self._place = queue.SimpleQueue(), None, None
-        floats = robot.floats.copy()
+        floats = robot.packed.floats.copy()
         floats[GRAVITY:GRAVITY + 3] = 0.0
         self._without_gravity = replace(robot, packed=robot.packed._replace(floats=floats))
         self._wanted = threading.Event()

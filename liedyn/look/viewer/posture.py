@@ -1,4 +1,5 @@
 """A mechanism that sliders move and switches change: loops stay closed, and the last good posture is kept."""
+# mypy: ignore-errors
 import numpy as np
 from scipy.spatial.transform import Rotation
 

@@ -17,10 +17,12 @@ import os
 import re
 import socket
 import threading
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from liedyn.look.viewer.meshes import required
 from liedyn.machine.errors import InputError, LiedynError, shown
+from liedyn.machine.typed_decorators import once
 
 TRIES = 1000
 """So many ports are tried from the one that is wanted."""
@@ -134,21 +136,22 @@ class _Host(str):
     """The address of one door: by its identity the door knows the server that asks for it."""
 
 
-@functools.cache
+@once
 def _connection():
     """The class of connections whose messages go through a door."""
     from websockets.asyncio.server import ServerConnection
 
-    class Connection(ServerConnection):
-        def __init__(self, door, *given, **more):
-            super().__init__(*given, **more)
-            self._door = door
+    if not TYPE_CHECKING:  # they would take it for one of the module
+        class Connection(ServerConnection):
+            def __init__(self, door, *given, **more):
+                super().__init__(*given, **more)
+                self._door = door
 
-        async def recv(self, *given, **more):
-            while True:
-                data = await super().recv(*given, **more)
-                if self._door.takes(data):
-                    return data
+            async def recv(self, *given, **more):
+                while True:
+                    data = await super().recv(*given, **more)
+                    if self._door.takes(data):
+                        return data
 
     return Connection
 

@@ -1,4 +1,5 @@
 """Solids, arrows and names of a robot on a viser server, and where they are now."""
+# mypy: ignore-errors
 from urllib.parse import quote
 
 import numpy as np

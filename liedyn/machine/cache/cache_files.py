@@ -1,6 +1,5 @@
 """Files of the cache: reading returns exactly the bytes that were written, or nothing."""
 import contextlib
-import functools
 import hashlib
 import os
 import time
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from liedyn.machine.cache.trust import trouble, trouble_above
 from liedyn.machine.errors import CacheWarning
 from liedyn.machine.reading import open_regular
+from liedyn.machine.typed_decorators import once
 
 try:
     import fcntl
@@ -54,7 +54,7 @@ def folder_of(package):
     return "liedyn_" + hashlib.sha256(str(package).encode()).hexdigest()[:16]
 
 
-@functools.cache
+@once
 def directories() -> tuple[Path, ...]:
     """Directories where files are searched first, in this order, whether they exist or not."""
     if not switched_on():
@@ -68,7 +68,7 @@ def directories() -> tuple[Path, ...]:
     return (PACKAGE / "__pycache__", *([] if user.startswith("~") else [Path(user) / "liedyn" / here]))
 
 
-@functools.cache
+@once
 def cache_directory() -> Path | None:
     """The directory for new files; None when the cache is switched off or nothing is writable."""
     return next(filter(_writable, directories()), None)
@@ -155,7 +155,7 @@ def _trusted(directory):
     return why is None
 
 
-@functools.cache
+@once
 def _distrust(place, why):
     """Warn, once for each place, that it is not used."""
     warnings.warn(f"{place} is not used for compiled kernels, which are programs: {why}", CacheWarning, stacklevel=3)
@@ -200,7 +200,7 @@ def keep_versions(name, count):
                 os.unlink(file)
 
 
-@functools.cache
+@once
 def warn(cause):
     """Warn once for each cause, as the next kernel would fail for the same one."""
     warnings.warn(f"compiled kernels are not kept on disk: {cause}", CacheWarning, stacklevel=3)

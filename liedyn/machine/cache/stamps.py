@@ -2,15 +2,16 @@
 
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes.
 """
+import ast
 import contextlib
 import dis
-import functools
 import hashlib
 import os
 import sys
 from pathlib import Path
 
 from liedyn.machine.cache.cache_files import PACKAGE, read, warn, write
+from liedyn.machine.typed_decorators import once
 
 _UNSTAMPED = f"{PACKAGE.name}.machine.cache"
 
@@ -44,13 +45,13 @@ def _as_imported(file):
     return False
 
 
-@functools.cache
+@once
 def source_stamp(path) -> str | None:
     """SHA-256 of the code in a file: of its bytecode and that of all it imports from the package.
 
-    Docstrings, comments and line numbers do not count, nor do modules that are not imported, nor this folder. None if
-    one of the files has changed since the package was imported (an edit, or an upgrade during a long run): the code in
-    this process is then not the code in the files.
+    Docstrings, comments, line numbers and what only type checkers read do not count, nor do modules that are not
+    imported, nor this folder. None if one of the files has changed since the package was imported (an edit, or an
+    upgrade during a long run): the code in this process is then not the code in the files.
     """
     reached, waiting = set(), [Path(path).resolve()]
     while waiting:
@@ -67,7 +68,7 @@ def source_stamp(path) -> str | None:
     return digest.hexdigest()
 
 
-@functools.cache
+@once
 def _module(file):
     """(digest of the code in a file, files of the package that it imports); cached on disk by the file's content.
 
@@ -81,7 +82,9 @@ def _module(file):
     kept = read(name)
     if kept is None:
         code, imported = hashlib.sha256(), set()
-        _add_code(code, imported, compile(source, "", "exec", dont_inherit=True, optimize=2))  # 2: without docstrings
+        typed = b"TYPE_CHECKING" in source  # a syntax tree doubles the time
+        what = _Untyped().visit(ast.parse(source)) if typed else source
+        _add_code(code, imported, compile(what, "", "exec", dont_inherit=True, optimize=2))  # 2: without docstrings
         digest, names = code.hexdigest(), sorted(filter(_file_of, imported))
         write(name, " ".join([digest, *names]).encode())
     else:
@@ -89,7 +92,22 @@ def _module(file):
     return bytes.fromhex(digest), [_file_of(name) for name in names]
 
 
-@functools.cache
+class _Untyped(ast.NodeTransformer):
+    """Takes away what only type checkers read: what is imported for them, and annotations of functions."""
+
+    def visit_If(self, node):
+        return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+
+@once
 def _file_of(module):
     """The source file of a module of the package; None if it has no file, or one that does not count."""
     first, *rest = module.split(".")

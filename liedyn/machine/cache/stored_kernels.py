@@ -10,6 +10,7 @@ repeats the key, as Numba compares keys by equality rather than by name.
 
 If there is none for this very processor, the package may contain one for its level (`cpu_targets`).
 """
+# mypy: ignore-errors
 import contextlib
 import functools
 import hashlib
@@ -33,12 +34,13 @@ from liedyn.machine.cache.cache_files import (
 from liedyn.machine.cache.stamps import source_stamp
 from liedyn.machine.compiled.cpu_targets import LEVEL, WIDTH
 from liedyn.machine.compiled.translation import IS_KNOWN
+from liedyn.machine.typed_decorators import once
 
 VERSIONS_KEPT = 3
 """The newest versions of each kernel that stay on disk; one version of all kernels takes about 150 MB."""
 
 
-@functools.cache
+@once
 def _compiler():
     """Whatever else determines the machine code, besides sources and processor: versions of Python, Numba, LLVM and
     options."""

@@ -5,9 +5,11 @@ permission. In the package's own directory, its owner and whoever may write to t
 change the package itself. Windows has no such permission bits; everything is trusted there.
 """
 import contextlib
-import functools
 import os
 import stat
+
+from liedyn.machine.typed_decorators import once
+
 
 POSIX = hasattr(os, "geteuid")
 
@@ -51,7 +53,7 @@ def _me():
     return (os.geteuid(),) if POSIX else ()
 
 
-@functools.cache
+@once
 def _is_private(group):
     """True if the group has no other member; some systems give each user a group of the same name."""
     with contextlib.suppress(ImportError, KeyError):

@@ -3,15 +3,16 @@
 Numba's own entry point takes a tuple of arguments, which the interpreter has to make for each call. Builtin functions
 like those of CPython itself (METH_FASTCALL) read the arguments from the interpreter's stack.
 """
+# mypy: ignore-errors
 import ctypes
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from liedyn.machine.compiled.jit import c_address, kernel
 from liedyn.machine.compiled.objects import OBJECT, integers_or_zeros
+from liedyn.machine.typed_decorators import intrinsic
 
 MOST = 10
 """Largest number of arguments of such a function."""
@@ -22,6 +23,11 @@ _POINTER, _I64 = ir.IntType(8).as_pointer(), ir.IntType(64)
 
 class _Method(ctypes.Structure):
     """PyMethodDef: name, function, flags, docstring."""
+
+    name: bytes
+    function: int
+    flags: int
+    doc: bytes
 
     _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
                 ("doc", ctypes.c_char_p)]

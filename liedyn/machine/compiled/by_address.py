@@ -13,15 +13,17 @@ pushed on the stack at each call, word by word, which takes longer than the arit
 A late kernel that expects an address also accepts the named tuple. While an address is in use the tuple must stay
 alive; the content of its arrays may change.
 """
+# mypy: ignore-errors
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_cast, lower_getattr_generic, models, register_model
+from numba.extending import infer_getattr, lower_cast, lower_getattr_generic, models, register_model
 
 from liedyn.machine.compiled.jit import group
+from liedyn.machine.typed_decorators import intrinsic
 
 
 class Address(types.Type):

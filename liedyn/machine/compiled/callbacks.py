@@ -4,17 +4,18 @@ An exception may come before the first statement of a Python function, where no 
 that arrived while compiled code ran is handled there. `ctypes` prints such an exception and drops it. So compiled code
 stands between C and the Python function, and fetches the exception from the interpreter itself.
 """
+# mypy: ignore-errors
 import ctypes
 import functools
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from liedyn.machine.compiled.builtin import builtin
 from liedyn.machine.compiled.jit import kernel
 from liedyn.machine.compiled.objects import OBJECT, borrowed_none, counted, layout_is_known
+from liedyn.machine.typed_decorators import intrinsic, once
 
 _POINTER, _I32, _I64, _DOUBLE = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 STOPPED = 2
@@ -87,7 +88,7 @@ def guarded(answer, raised, stops, about, t, q, v, a, lam, out):
     return counted(borrowed_none())
 
 
-@functools.cache
+@once
 def _builtin():
     return builtin(guarded, 10) if layout_is_known() else _in_python
 

@@ -6,6 +6,7 @@ level: code for x86-64-v3 with vectors of eight would split each register in two
 
 ``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=`` in the environment selects a level below that of the processor.
 """
+# mypy: ignore-errors
 import itertools
 
 from llvmlite import binding

@@ -6,7 +6,12 @@ longer than the arithmetic of a joint. A function that neither creates nor retur
 
 Kernels are stored on disk by `liedyn.machine.cache`.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 from numba import config, typeof, types
@@ -16,25 +21,32 @@ from liedyn.machine.cache import cache_directory, cached  # noqa: F401  users im
 from liedyn.machine.compiled.late import compiled_for, late_call
 from liedyn.machine.compiled.translation import compiled
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.typing import Kernel
+
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
-inline_array = functools.partial(compiled, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
-                                 **_OPTIONS)
+inline_array: Callable[[Callable[..., Any]], Any] = functools.partial(
+    compiled, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
 """A small helper that creates or returns arrays: LLVM inlines it into its callers, so it needs no cache."""
 
-inline = functools.partial(inline_array, _nrt=False)
+inline: Callable[[Callable[..., Any]], Any] = functools.partial(inline_array, _nrt=False)
 """A small helper on numbers and tuples, inlined at no cost. It must not return an array, as references are not
 counted."""
 
-inline_algebra = functools.partial(inline, fastmath={"contract", "nnan", "nsz"})
+inline_algebra: Callable[[Callable[..., Any]], Any] = functools.partial(
+    inline, fastmath={"contract", "nnan", "nsz"})
 """A helper that adds and multiplies and never compares: for a zero known at compile time, 0 x and x + 0 are optimised
 away."""
 
-KERNELS = []
+KERNELS: list[Kernel] = []
 """All kernels of the library in the order of definition (for `liedyn warmup`, and tests that count compilations)."""
 
 
-def kernel(function=None, **options):
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile at the first call, cache on disk, and divide as NumPy does (no ZeroDivisionError)."""
     if function is None:
         return functools.partial(kernel, **options)
@@ -44,7 +56,7 @@ def kernel(function=None, **options):
     return dispatcher
 
 
-kernel_in_place = functools.partial(kernel, _nrt=False)
+kernel_in_place: Callable[..., Any] = functools.partial(kernel, _nrt=False)
 """A kernel that works in its argument arrays; it neither creates nor returns arrays."""
 
 
@@ -57,7 +69,7 @@ def group(made, *kinds):
     return types.BaseTuple.from_types(kinds, made)
 
 
-def late(*kinds, returns=types.none):
+def late(*kinds: Any, returns: Any = types.none) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: a kernel for arguments of these types, compiled when it is first called; in place by default.
 
     For large or rarely used kernels, see `liedyn.machine.compiled.late`; called from compiled code only. If `returns`

@@ -15,6 +15,7 @@ which compiles the kernel or reads it from the cache.
 Inside a user's own parallel loop (`prange`), Python may be blocked: the thread that waits for the others holds the
 interpreter's lock. So when a user's function is compiled, all late kernels that it may call are compiled with it.
 """
+# mypy: ignore-errors
 import _thread
 import ctypes
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
+
+from liedyn.machine.typed_decorators import intrinsic
+
 
 _I64 = ir.IntType(64)
 _LATE = {}

@@ -4,16 +4,18 @@ Arrays are read through the fields of PyArrayObject and PyArray_Descr that NumPy
 its PyArray_New. `layout_is_known` verifies the offsets. Addresses enter compiled code as symbols, which the linker of
 each process resolves, so that kernels can be cached.
 """
+# mypy: ignore-errors
 import ctypes
 
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
+from numba.extending import NativeValue, box, models, register_model, unbox
 from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.machine.compiled.jit import inline
+from liedyn.machine.typed_decorators import intrinsic
 
 # offsets in bytes from the start of an object: CPython's header, then PyArrayObject; and in PyArray_Descr
 TYPE, DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64

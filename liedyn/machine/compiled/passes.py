@@ -4,8 +4,12 @@ Numba's own pipeline also looks for parallel loops, closures, generators, object
 function anew for each of them. Kernels have none of these. The remaining passes run in Numba's order, with Numba's
 code.
 """
+
+from __future__ import annotations
+
 import contextlib
 import functools
+from typing import TYPE_CHECKING
 
 from numba.core import errors, typed_passes, types, typing, untyped_passes
 from numba.core.analysis import dead_branch_prune, rewrite_semantic_constants
@@ -13,6 +17,9 @@ from numba.core.compiler import CompilerBase
 from numba.core.ir_utils import build_definitions
 from numba.core.ssa import reconstruct_ssa
 from numba.core.targetconfig import ConfigStack
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Types(typing.Context):
@@ -53,7 +60,7 @@ class Compiler(CompilerBase):
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, names):
         super().__init__(types_of(typingctx), targetctx, library, args, return_type, flags, names)
 
-    lower = staticmethod(typed_passes.NativeLowering().run_pass)
+    lower: Any = staticmethod(typed_passes.NativeLowering().run_pass)
     """The step that generates LLVM code."""
 
     def _compile_core(self):

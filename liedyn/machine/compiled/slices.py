@@ -8,6 +8,7 @@ into one.
 A signal may also arrive in a user's function that compiled code calls. Its exception cannot pass through compiled code;
 it is stored (`stops`) and raised at the end of the slice.
 """
+# mypy: ignore-errors
 import contextlib
 import signal
 import threading

@@ -4,15 +4,16 @@ Numba's dispatcher unpacks each array of a named tuple at every call; for the hu
 takes ten times as long as the step. `Kept` unpacks them once. Its owner must hold the arrays, as references are not
 counted.
 """
+# mypy: ignore-errors
 import ctypes
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from liedyn.machine.compiled.jit import c_address, kernel
+from liedyn.machine.typed_decorators import intrinsic
 
 _I64 = ir.IntType(64)
 

@@ -12,11 +12,16 @@ This uses parts of Numba that may change: the classes here are those of `numba.c
 a version of Numba that is not in `KNOWN`, kernels are compiled by Numba's own pipeline; only the first call takes
 longer then.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import contextlib
 import copy
 import functools
 import gc
 import threading
+from typing import TYPE_CHECKING
 
 import numba
 from llvmlite import binding as llvm
@@ -30,6 +35,9 @@ from liedyn.machine.compiled.compile_progress import notice
 from liedyn.machine.compiled.late import BindAll, bind_called
 from liedyn.machine.compiled.passes import Compiler
 from liedyn.machine.compiled.slices import interrupts_noted
+
+if TYPE_CHECKING:
+    from typing import Any
 
 KNOWN = {(0, 68)}
 """Versions of Numba with which this was tested."""
@@ -183,7 +191,7 @@ class _Compiler(Compiler):
     def __init__(self, typingctx, targetctx, *args):
         super().__init__(typingctx, _context(targetctx), *args)
 
-    lower = staticmethod(_Lowering().run_pass)
+    lower: Any = staticmethod(_Lowering().run_pass)
 
 
 class _Chain:

@@ -4,17 +4,19 @@
 An exception cannot pass through C. If a function fails or returns an invalid result, the C function returns NaN and
 stores the arguments of the first failure, in whatever thread it happened.
 """
+# mypy: ignore-errors
 import ctypes
 
 import numpy as np
 from llvmlite import ir
 from numba import carray, cfunc, jit, types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from liedyn.machine.arguments import ORTHOGONALITY
 from liedyn.machine.compiled.callbacks import callback
 from liedyn.machine.compiled.jit import address_for, c_address, inline, kernel_in_place
 from liedyn.machine.compiled.slices import stops
+from liedyn.machine.typed_decorators import intrinsic
 
 ARGUMENTS = ("t", "q", "v", "a", "lam")
 _POINTER, _NUMBER = ir.DoubleType().as_pointer(), types.float64

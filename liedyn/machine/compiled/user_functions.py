@@ -12,6 +12,7 @@ back, some microseconds each.
 An exception cannot pass through C. If a function fails or returns an invalid result, the results become NaN, and the
 arguments of the first failure are stored. After a kernel has run, its caller calls `raise_errors`, which calls a
 compiled function once more with these arguments, now from Python, to get the exception. """
+# mypy: ignore-errors
 import contextlib
 import math
 
@@ -20,12 +21,12 @@ from llvmlite import ir
 from numba import types
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher
-from numba.extending import intrinsic
 
 from liedyn.machine.arguments import floats
 from liedyn.machine.compiled.slices import interrupts_noted, raise_stops
 from liedyn.machine.compiled.user_callbacks import ARGUMENTS, Failure, compiled_entry, is_pose, python_entry
 from liedyn.machine.errors import InputError, said, shown
+from liedyn.machine.typed_decorators import intrinsic
 
 
 POSES = ((4, 4), (6,), (6,))

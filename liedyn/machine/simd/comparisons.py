@@ -1,9 +1,10 @@
 """Comparisons with one source for floats and lanes: their result holds for every lane, or is selected lane by lane."""
+# mypy: ignore-errors
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from liedyn.machine.simd.lanes import VectorType, broadcast, call_intrinsic, everywhere, like
+from liedyn.machine.typed_decorators import intrinsic
 
 
 @intrinsic

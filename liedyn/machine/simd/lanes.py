@@ -4,6 +4,7 @@ A kernel takes a `lane` argument. Its *type* carries the width, so `load`, `stor
 accesses for `SCALAR` and to vector accesses for `LANES`; one dispatcher holds both cached signatures.
 In an array of a W-lane call, scalar k of the algorithm lies at [k*W, (k+1)*W); the index k is flat over C order.
 """
+# mypy: ignore-errors
 import functools
 import math
 import operator
@@ -13,10 +14,11 @@ from numba import typeof, types
 from numba.core import cgutils
 from numba.core.imputils import lower_constant
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import NativeValue, intrinsic, lower_builtin, models, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, lower_builtin, models, register_model, typeof_impl, unbox
 from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.machine.compiled.cpu_targets import WIDTH
+from liedyn.machine.typed_decorators import intrinsic
 
 
 class Lanes:
@@ -26,8 +28,9 @@ class Lanes:
     Attribute `register` is the number of values of one state that fill a register (`liedyn.machine.simd.registers`).
     """
 
-    def __init__(self, width, register):
-        self.width, self.register = width, register
+    def __init__(self, width: int, register: int) -> None:
+        self.width: int = width
+        self.register: int = register
 
 
 class LanesType(types.Type):

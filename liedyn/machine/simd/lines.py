@@ -9,15 +9,16 @@ first ones of its register m. Lines are combined in registers, not in memory, wh
 `lines` holds for the W states the indices where their lines 0 begin in an array, then the shifts, then which state is
 the last; from LEFT on the registers transposed last, from ENDINGS on the lines in which states end.
 """
+# mypy: ignore-errors
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from liedyn.machine.simd.lanes import WIDTH, VectorType, broadcast, lane_index
 from liedyn.machine.simd.registers import mask_of, masked_store
 from liedyn.machine.simd.transposition import transposed_in_memory
+from liedyn.machine.typed_decorators import intrinsic
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)

@@ -7,16 +7,17 @@ of the row fill a register; in lanes each number fills one already, with its W s
         x = load_at_once(lane, row, c, columns - c)
         store_at_once(lane, row, c, columns - c, 2.0 * x)
 """
+# mypy: ignore-errors
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import (
     WIDTH, VectorType, address, broadcast, call_intrinsic, everywhere, lane_index, like, of_type,
 )
+from liedyn.machine.typed_decorators import intrinsic
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)

@@ -3,16 +3,17 @@
 Polynomials cost little if a register is full of angles. `put_sines` takes W angles of one state at a time, or in lanes
 one angle of each of W states.
 """
+# mypy: ignore-errors
 import math
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import WIDTH, VectorType, call_intrinsic, emit_scalar, everywhere, like, narrow
 from liedyn.machine.simd.registers import at_once, load_at_once, store_at_once
+from liedyn.machine.typed_decorators import intrinsic
 
 # Cody-Waite reduction by three parts of pi/2, then the minimax polynomials of Cephes (Moshier) on [-pi/4, pi/4]:
 # at most 2 ulp for |x| <= 1e6, about 1 ns a pair; beyond that libm's full reduction takes over.

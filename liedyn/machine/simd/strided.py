@@ -8,14 +8,15 @@ with its W states.
         x, y = records_at_once(lane, points, 2 * i, 2, count - 1 - i, 2)
         put_records_at_once(lane, lengths, WIDTH * i, WIDTH, count - 1 - i, (sqrt(x * x + y * y),))
 """
+# mypy: ignore-errors
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from liedyn.machine.simd.lanes import VectorType, address, as_vector, of_type
 from liedyn.machine.simd.registers import mask_of, masked_load, zeros
 from liedyn.machine.simd.transposition import transposed
+from liedyn.machine.typed_decorators import intrinsic
 
 _INT = ir.IntType(64)
 

@@ -2,13 +2,14 @@
 
 W rows of an array, `stride` numbers apart, become W vectors, one for each column, or the other way round. A block may
 have fewer columns (only these are read and written) and fewer rows (after row `last`, that row again). """
+# mypy: ignore-errors
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from liedyn.machine.simd.lanes import VectorType
 from liedyn.machine.simd.registers import mask_of, masked_load, masked_store
+from liedyn.machine.typed_decorators import intrinsic
 
 _INT = ir.IntType(64)
 

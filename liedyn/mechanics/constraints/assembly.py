@@ -4,7 +4,12 @@ branch.
 The algorithm is in `liedyn.mechanics.constraints.closing`; `singular_guess` continues where Newton's method stops at a
 singular configuration, and `contradictions` explains failures.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +26,12 @@ from liedyn.mechanics.constraints.loops import constraint_jacobian, velocity_err
 from liedyn.mechanics.constraints.singular_guess import close_singular
 from liedyn.model.calls.boundary import as_floats, require_usable, states
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 def _held_values(name, value, size):
@@ -67,7 +78,8 @@ def _is_angle(robot, index):
     return robot.model.loops[robot.loop_index(name)].kind == "revolute"
 
 
-def close(robot, q, held=None, tolerance=1e-12, **coordinates):
+def close(robot: Robot, q: ArrayLike, held: dict[str, Any] | None = None, tolerance: float = 1e-12,
+          **coordinates: float | ArrayLike) -> Array:
     """Assemble the loops, and satisfy all other constraints on q, near a guess and on its branch.
 
     Parameters
@@ -177,7 +189,7 @@ def _broadcast(robot, q, on_tree, virtual):
     return lead, q, target, values.reshape(math.prod(lead), len(virtual))
 
 
-def complete_velocity(robot, q, velocities, tolerance=1e-8):
+def complete_velocity(robot: Robot, q: ArrayLike, velocities: dict[str, Any], tolerance: float = 1e-8) -> Array:
     """The velocity that satisfies the constraints, from the velocities of independent coordinates.
 
     Parameters

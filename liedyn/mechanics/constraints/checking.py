@@ -1,5 +1,10 @@
 """Check of a constraint's derivatives by finite differences, on request; no result of the library uses differences."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +16,12 @@ from liedyn.mechanics.constraints.loops import (
 )
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import require_usable, states
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 STEP = 1e-3
 """Step of the sixth-order differences: their truncation error is step^6 = 1e-18, rounding leaves 1e-13 of the
@@ -34,15 +45,15 @@ class ConstraintCheck:
     """
 
     name: str
-    deviations: dict
+    deviations: dict[str, Any]
     tolerance: float
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """True if all deviations are below the tolerance."""
         return max(self.deviations.values()) <= self.tolerance
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"constraint {self.name!r}: {'all derivatives agree' if self.ok else 'derivatives do NOT agree'}"]
         lines += [f"  {'ok   ' if x <= self.tolerance else 'WRONG'}  {what:20} {x:.1e}"
                   for what, x in self.deviations.items()]
@@ -59,7 +70,8 @@ def relative_deviation(found, expected):
     return float(np.abs(found - expected).max(initial=0.0) / max(1.0, np.abs(expected).max(initial=0.0)))
 
 
-def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
+def check_constraint(robot: Robot, name: str, q: ArrayLike, v: ArrayLike, a: ArrayLike | None = None,
+                     lam: ArrayLike | None = None, tolerance: float = 1e-7) -> ConstraintCheck:
     """Compare the rows, bias and derivatives of a constraint with differences of high order, at one state.
 
     Meant for custom rows, whose wrong derivatives are not detected elsewhere; works for every kind. A cut joint must be

@@ -10,7 +10,8 @@ from liedyn.model.remembered import remembered
 def weights_of(robot):
     """Weights of the rows (m) and of the columns (nv) of the constraints; the packed model ends with them."""
     m, n = len(robot.row_names), robot.nv
-    return robot.floats[robot.floats.size - m - n:][:m].copy(), robot.floats[robot.floats.size - n:].copy()
+    floats = robot.packed.floats
+    return floats[floats.size - m - n:][:m].copy(), floats[floats.size - n:].copy()
 
 
 def ranking(robot, tolerance):

@@ -1,4 +1,9 @@
 """Multipliers as wrenches: the wrench of each constraint on the body at its child side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.lie.algebra import add, cross, neg, rotate, sub, unrotate
@@ -24,6 +29,12 @@ from liedyn.model.packed import (
 )
 from liedyn.model.packed_records import get6, put6
 from liedyn.model.remembered import remembered
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 
 @kernel
@@ -94,13 +105,13 @@ def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
 @remembered
 def loop_wrench_matrix(robot, l):
     """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut frame."""
-    at = int(robot.ints[LOOPS_AT]) + LOOP_I * l
-    kind, first, count = (int(robot.ints[at + k]) for k in (LOOP_KIND, LOOP_ROW, LOOP_NROWS))
+    at = int(robot.packed.ints[LOOPS_AT]) + LOOP_I * l
+    kind, first, count = (int(robot.packed.ints[at + k]) for k in (LOOP_KIND, LOOP_ROW, LOOP_NROWS))
     W = np.zeros((6, count))
     for r in range(count):
         W[FORBIDDEN[kind, r], r] = 1.0
         if kind == HELICAL and FORBIDDEN[kind, r] == 5:
-            W[2, r] = -robot.floats[int(robot.ints[LOOP_FLOATS_AT]) + LOOP_F * l + LOOP_PITCH]
+            W[2, r] = -robot.packed.floats[int(robot.packed.ints[LOOP_FLOATS_AT]) + LOOP_F * l + LOOP_PITCH]
     fold = robot.loop_folding[l]
     return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
 
@@ -117,13 +128,14 @@ def wrenches_at(robot, t, q, lam):
         t = np.broadcast_to(t, len(q)).copy()
         found = np.empty((len(q), len(robot.constraint_names), 6))
         contact_wrench_states(
-            robot.packed._replace(floats=robot.floats.copy()), t, np.ascontiguousarray(q), np.ascontiguousarray(lam),
+            robot.packed._replace(floats=robot.packed.floats.copy()), t, np.ascontiguousarray(q),
+            np.ascontiguousarray(lam),
             found)
         out |= {name: found[:, k] for k, name in enumerate(robot.constraint_names) if name in pairs}
     return out
 
 
-def constraint_wrenches(robot, q, lam):
+def constraint_wrenches(robot: Robot, q: ArrayLike, lam: ArrayLike) -> dict[str, Any]:
     """The wrench of every constraint on the body at its child side.
 
     Parameters
@@ -165,7 +177,7 @@ def constraint_wrenches(robot, q, lam):
     return _wrenches(robot, q, lam, in_world=False)
 
 
-def world_constraint_wrenches(robot, q, lam):
+def world_constraint_wrenches(robot: Robot, q: ArrayLike, lam: ArrayLike) -> dict[str, Any]:
     """The wrench of every constraint on the body at its child side, in world axes.
 
     Parameters
@@ -222,6 +234,6 @@ def _wrenches(robot, q, lam, in_world):
         found = np.zeros((len(q), len(robot.constraint_names), 6))
         for name, F in wrenches.items():
             found[:, robot.constraint_index(name)] = F
-        turn_wrenches(robot.packed._replace(floats=robot.floats.copy()), np.full(len(q), robot.t), q, found)
+        turn_wrenches(robot.packed._replace(floats=robot.packed.floats.copy()), np.full(len(q), robot.t), q, found)
         wrenches = {name: found[:, robot.constraint_index(name)] for name in wrenches}
     return {name: F.reshape(lead + (6,)) for name, F in wrenches.items()}

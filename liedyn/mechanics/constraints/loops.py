@@ -1,4 +1,9 @@
 """Public functions of the constraints: residual, velocity, Jacobian, bias, virtual coordinates, redundant rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.compiled.jit import kernel
@@ -14,6 +19,10 @@ from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
 from liedyn.model.calls.boundary import states
 from liedyn.model.packed import N_VIRTUAL
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @kernel
@@ -92,7 +101,7 @@ def _of_states(robot, kernel, *shapes, defined=False, **given):
     return [x.reshape(lead + x.shape[1:]) for x in found]
 
 
-def closure_error(robot, q):
+def closure_error(robot: Robot, q: ArrayLike) -> Array:
     """Residuals of the constraints, such as the closure errors of loops.
 
     Parameters
@@ -128,7 +137,7 @@ def closure_error(robot, q):
     return _of_states(robot, closure_states, "m", "nz", q=q)[0]
 
 
-def virtual_coordinates(robot, q):
+def virtual_coordinates(robot: Robot, q: ArrayLike) -> Array:
     """Coordinates of the cut joints, computed from the frames that they join.
 
     Parameters
@@ -161,7 +170,7 @@ def virtual_coordinates(robot, q):
     return _of_states(robot, closure_states, "m", "nz", q=q)[1]
 
 
-def velocity_error(robot, q, v):
+def velocity_error(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Residuals of the constraints on velocities.
 
     Parameters
@@ -200,7 +209,7 @@ def velocity_error(robot, q, v):
     return _of_states(robot, velocity_states, "m", defined=True, q=q, v=v)[0]
 
 
-def constraint_jacobian(robot, q):
+def constraint_jacobian(robot: Robot, q: ArrayLike) -> Array:
     """Constraint Jacobian, G v = b.
 
     Parameters
@@ -236,7 +245,7 @@ def constraint_jacobian(robot, q):
     return _of_states(robot, jacobian_states, "m nv", "nz nv", defined=True, q=q)[0]
 
 
-def virtual_jacobian(robot, q):
+def virtual_jacobian(robot: Robot, q: ArrayLike) -> Array:
     """Linear map from v to the velocities of the cut joints' coordinates.
 
     Parameters
@@ -269,7 +278,7 @@ def virtual_jacobian(robot, q):
     return _of_states(robot, jacobian_states, "m nv", "nz nv", q=q)[1]
 
 
-def constraint_bias(robot, q, v):
+def constraint_bias(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Right side of the constraints on accelerations, G a = gamma.
 
     Parameters

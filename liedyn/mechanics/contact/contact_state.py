@@ -4,6 +4,7 @@ Gaps say which contacts touch; of those, velocities along the normal say which o
 (`liedyn.mechanics.contact.impact`) or come apart, and the accelerations of the rest are a complementarity problem
 (`liedyn.mechanics.contact.contact_problem`).
 """
+# mypy: ignore-errors
 from typing import NamedTuple
 
 import numpy as np

@@ -2,12 +2,12 @@
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_SIDE, OPEN, constraints_of
 
 WATCHES = "watches contacts"
-"""Key of `robot.memo`."""
+"""Key of `robot._memo`."""
 
 
 def watches(robot):
     """True if some one-sided constraint is neither off nor switched to "sliding" or "sticking"."""
-    memo = robot.memo
+    memo = robot._memo
     if WATCHES not in memo:
         records, _ = constraints_of(robot.packed)
         memo[WATCHES] = bool(((records[:, LOOP_SIDE] != 0) & (records[:, LOOP_ACTIVE] == OPEN)).any())

@@ -2,6 +2,12 @@
 
 `liedyn.mechanics.dynamics.generalized_momenta` has the equations.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import non_negative, require_robot
@@ -12,6 +18,10 @@ from liedyn.mechanics.dynamics.generalized_momenta import basis, momenta_of_stat
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.elements.generalized import with_element_forces, without_elements
 from liedyn.model.calls.boundary import as_floats, rows_of, states, wrenches
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, IndependentNames, Wrenches
 
 
 class _Momenta:
@@ -65,7 +75,8 @@ def _given_momenta(robot, q, p, independent, rank_tolerance, **forces):
     return _Momenta(robot, wide, q, independent, rank_tolerance), rows_of("p", p, wide, free), *forces
 
 
-def canonical_momenta(robot, q, v, independent=None, rank_tolerance=RANK_TOLERANCE):
+def canonical_momenta(robot: Robot, q: ArrayLike, v: ArrayLike, independent: IndependentNames = None,
+                      rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """Momenta conjugate to independent coordinates of a mechanism, its constraints included.
 
     Parameters
@@ -114,7 +125,8 @@ def canonical_momenta(robot, q, v, independent=None, rank_tolerance=RANK_TOLERAN
     return p.reshape(lead + p.shape[1:])
 
 
-def velocity_from_momenta(robot, q, p, independent=None, rank_tolerance=RANK_TOLERANCE):
+def velocity_from_momenta(robot: Robot, q: ArrayLike, p: ArrayLike, independent: IndependentNames = None,
+                          rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """Velocity of a mechanism from its canonical momenta, the inverse of `canonical_momenta`.
 
     Parameters
@@ -159,7 +171,8 @@ def velocity_from_momenta(robot, q, p, independent=None, rank_tolerance=RANK_TOL
     return v.reshape(found.lead + v.shape[1:])
 
 
-def canonical_equations(robot, q, p, tau, independent=None, f_ext=None, rank_tolerance=RANK_TOLERANCE):
+def canonical_equations(robot: Robot, q: ArrayLike, p: ArrayLike, tau: ArrayLike, independent: IndependentNames = None,
+                        f_ext: Wrenches | None = None, rank_tolerance: float = RANK_TOLERANCE) -> tuple[Array, Array]:
     """Equations of motion in canonical momenta: the rates of q and p, by neither accelerations nor multipliers.
 
     Parameters

@@ -1,12 +1,22 @@
 """The result of forward dynamics: what is computed, and the rest worked out when it is read."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
 from liedyn.mechanics.constraints.independent import tangent_conditions, tangent_names
 from liedyn.model.remembered import remembered
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from liedyn.typing import Array, Booleans
 
 
 @dataclass(frozen=True)
@@ -63,49 +73,50 @@ class ForwardDynamics:
     (2, ('pin.wx', 'pin.wy', 'pin.vz'), [2.576, 1.598, 0.0, 0.0, 0.0])
     """
 
-    a: np.ndarray
-    lam: np.ndarray
+    a: Array
+    lam: Array
     rank: int
-    redundant_rows: tuple
+    redundant_rows: tuple[str, ...]
     condition: float
-    independent: tuple
-    constraint_force: np.ndarray
-    singular_values: np.ndarray | None = None
-    indicator: np.ndarray | None = None
-    singular: bool | np.ndarray = False
-    _at: tuple = field(default=None, repr=False)  # the robot, configurations (count, nq), contacts if the state decides
+    independent: tuple[str, ...]
+    constraint_force: Array
+    singular_values: Array | None = None
+    indicator: Array | None = None
+    singular: bool | Booleans = False
+    # the robot, configurations (count, nq), contacts if the state decides
+    _at: tuple[Any, ...] | None = field(default=None, repr=False)
     # what ends with what `nullspace_states` tells of the last state, or a function that asks it; its rank, the names of
     # the coordinates that were given (None for the tangent space), and the tolerance
-    _found: tuple = field(default=None, repr=False)
+    _found: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, known):
+    def of(cls, known: dict[str, Any]) -> Self:
         """A result of which the rest is worked out when it is read."""
         made = object.__new__(cls)
         made.__dict__.update(known)
         return made
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name not in _LATER:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.__dict__[name] = value = _LATER[name](self)
         return value
 
     @functools.cached_property
-    def constraint_wrenches(self):
+    def constraint_wrenches(self) -> dict[str, Array]:
         robot, q = self._at[:2]
         found = wrenches_at(robot, robot.t, q, self.lam.reshape(len(q), self.lam.shape[-1]))
         return {name: F.reshape(self.lam.shape[:-1] + (6,)) for name, F in found.items()}
 
     @functools.cached_property
-    def multipliers(self):
+    def multipliers(self) -> dict[str, Array]:
         return {name: self.lam[..., k] for name, k in _rows_by_constraint(self._at[0])[1].items()}
 
     @functools.cached_property
-    def contacts(self):
+    def contacts(self) -> dict[str, Any]:
         return self._at[2] if len(self._at) > 2 else self._at[0].contacts
 
-    def __getstate__(self):  # without the robot
+    def __getstate__(self) -> Any:  # without the robot
         _ = self.constraint_wrenches, self.multipliers, self.contacts, [getattr(self, name) for name in _LATER]
         return {name: value for name, value in vars(self).items() if name not in ("_at", "_found")}
 

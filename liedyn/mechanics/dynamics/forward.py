@@ -1,5 +1,10 @@
 """Forward dynamics of any mechanism: one signature, one result, several formulations."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +34,12 @@ from liedyn.mechanics.dynamics.singular import (
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import with_element_forces, without_elements
 from liedyn.model.calls.boundary import states, wrenches
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames, Wrenches
 
 METHODS = {
     "nullspace": ("independent", "baumgarte"),
@@ -172,8 +183,12 @@ def _checked_options(method, options):
     return given
 
 
-def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_ext=None, rank_tolerance=RANK_TOLERANCE,
-                     *, baumgarte=None, sigma=None, inertia=None, metric=None, scale=None, condition_limit=None):
+def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, method: str = "nullspace",
+                     independent: IndependentNames = None, f_ext: Wrenches | None = None,
+                     rank_tolerance: float = RANK_TOLERANCE, *, baumgarte: tuple[float, float] | None = None,
+                     sigma: float | None = None, inertia: Literal["M_c", "M_c'", "M_c''"] | None = None,
+                     metric: ArrayLike | Literal["inertia"] | None = None, scale: float | None = None,
+                     condition_limit: float | None = None) -> ForwardDynamics:
     """Accelerations and constraint forces of a mechanism with its constraints, by any of eight formulations.
 
     All of them give the same accelerations and minimum-norm multipliers wherever they are defined.

@@ -95,12 +95,12 @@ def nullspace_one_state(robot, q, v, tau, independent, tolerance):
     """What `nullspace_direct` returns for one usual state, and the names of the coordinates given; else None."""
     choice = ("one acceleration", tuple(independent) if type(independent) is list else independent, tolerance)
     try:
-        one = robot.memo.get(choice, choice)
+        one = robot._memo.get(choice, choice)
     except TypeError:  # no names
         return None
     if one is choice:
         plain = independent is None or isinstance(choice[1], (str, tuple))
-        one = robot.memo[choice] = single(robot, choice[1], tolerance) if plain else None
+        one = robot._memo[choice] = single(robot, choice[1], tolerance) if plain else None
     if one is None:
         return None
     found = nullspace_direct(one.address, robot.packed, q, v, tau, one.integers, one.numbers)

@@ -3,6 +3,11 @@
 In physical coordinates, with the metric tensor W of velocities as in `liedyn.mechanics.dynamics.projection`: P projects
 velocities, P^T forces. For W = 1, P is symmetric and all is as printed in Aghili 2005.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.errors import SingularConfigurationError
@@ -13,6 +18,13 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.projection import inertia_matrix, metric_tensor, weighted_inverse
 from liedyn.mechanics.tree.crba import crba
 from liedyn.model.calls.boundary import states
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Booleans
 
 DECOUPLED = 1e-10
 """Cross-coupling below this part of the size of the inertia is rounding."""
@@ -33,7 +45,8 @@ def _matrices(robot, q, metric, tolerance):
     return lead, M, P, W
 
 
-def projector(robot, q, metric=None, rank_tolerance=RANK_TOLERANCE):
+def projector(robot: Robot, q: ArrayLike, metric: ArrayLike | Literal["inertia"] | None = None,
+              rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """Projector P onto the velocities that the constraints admit.
 
     Parameters
@@ -79,7 +92,9 @@ def projector(robot, q, metric=None, rank_tolerance=RANK_TOLERANCE):
     return P.reshape(lead + P.shape[1:])
 
 
-def constraint_inertia(robot, q, form="M_c", metric=None, scale=None, rank_tolerance=RANK_TOLERANCE):
+def constraint_inertia(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", "M_c''"] = "M_c",
+                       metric: ArrayLike | Literal["inertia"] | None = None, scale: float | None = None,
+                       rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """A constraint inertia matrix, M_c a = P^T (f - h) + C_c v.
 
     Parameters
@@ -127,7 +142,9 @@ def constraint_inertia(robot, q, form="M_c", metric=None, scale=None, rank_toler
     return inertia_matrix(M, P, W, form, scale).reshape(lead + M.shape[1:])
 
 
-def cross_coupling(robot, q, form="M_c", metric=None, scale=None, rank_tolerance=RANK_TOLERANCE):
+def cross_coupling(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", "M_c''"] = "M_c",
+                   metric: ArrayLike | Literal["inertia"] | None = None, scale: float | None = None,
+                   rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """Cross-coupling mu from the forces that move to the constraint force.
 
     Parameters
@@ -179,7 +196,8 @@ def cross_coupling(robot, q, form="M_c", metric=None, scale=None, rank_tolerance
     return mu.reshape(lead + M.shape[1:])
 
 
-def is_decoupled(robot, q, metric=None, tolerance=DECOUPLED, rank_tolerance=RANK_TOLERANCE):
+def is_decoupled(robot: Robot, q: ArrayLike, metric: ArrayLike | Literal["inertia"] | None = None,
+                 tolerance: float = DECOUPLED, rank_tolerance: float = RANK_TOLERANCE) -> bool | Booleans:
     """Whether the constraint force does not depend on the forces that move.
 
     Parameters
@@ -237,7 +255,9 @@ def actuated_forces(robot, active=None):
     return np.eye(robot.nv)[:, [robot.velocity_index(name) for name in names]]
 
 
-def passive_joint_map(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLERANCE):
+def passive_joint_map(robot: Robot, q: ArrayLike, active: Sequence[str] | None = None,
+                      metric: ArrayLike | Literal["inertia"] | None = None,
+                      rank_tolerance: float = RANK_TOLERANCE) -> tuple[Array, bool | Booleans]:
     """The map H that lets active joints alone do what all joints would: f = (I + H) f_parallel.
 
     Parameters

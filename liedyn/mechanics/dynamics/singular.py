@@ -60,16 +60,16 @@ def warn(text):
 
 def singular_states(robot, q, rank, tolerance):
     """Which of the configurations (count, nq) with these ranks are singular, a mask."""
-    if "regular rank" not in robot.memo:
-        robot.memo["regular rank"] = _always_regular(robot, q[int(np.argmax(rank))], tolerance)
+    if "regular rank" not in robot._memo:
+        robot._memo["regular rank"] = _always_regular(robot, q[int(np.argmax(rank))], tolerance)
     singular = np.zeros(len(q), bool)
-    if np.minimum.reduce(rank) >= robot.memo["regular rank"]:
+    if np.minimum.reduce(rank) >= robot._memo["regular rank"]:
         return singular
     for b in range(len(q)):
-        if rank[b] < robot.memo["regular rank"]:
+        if rank[b] < robot._memo["regular rank"]:
             singular[b] = _rank_nearby(robot, q[b], tolerance) > rank[b]
             if not singular[b]:  # as on all of its branch
-                robot.memo["regular rank"] = int(rank[b])
+                robot._memo["regular rank"] = int(rank[b])
     return singular
 
 
@@ -114,7 +114,7 @@ def require_regular(robot, lead, q, rank, tolerance):
 
 def require_regular_one(robot, q, rank, tolerance):
     """`require_regular` of one configuration, most of the time in a tenth of a microsecond."""
-    if rank != robot.memo.get("regular rank"):
+    if rank != robot._memo.get("regular rank"):
         require_regular(robot, (), q.reshape(1, -1), np.array([rank]), tolerance)
 
 
@@ -132,7 +132,7 @@ def _row_scales(robot):
     scales = np.where(scales > 1e-6 * longest, scales, longest)
     rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
     scaled = _spread(G / scales[:, None], rank)
-    smaller, long = _spread(G, rank) / scaled, scaled if robot.ints[SPARSE] else np.ones(1)
+    smaller, long = _spread(G, rank) / scaled, scaled if robot.packed.ints[SPARSE] else np.ones(1)
     return np.append(scales, long), float(smaller[0]), float(long[0])
 
 

@@ -12,6 +12,12 @@ so that C decays like exp(-sigma t) from any start, also one that violates the c
 which makes psi = A v - b decay like exp(-sigma t) in every row, exactly, wherever the motion starts. A start whose
 velocity does not fit A v = b - sigma C is fitted first: `unified_velocity_kernel` (eq. 36, in the least-squares sense).
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import non_negative
@@ -28,6 +34,10 @@ from liedyn.mechanics.dynamics.stabilization import velocity_level_rows
 from liedyn.mechanics.dynamics.svd import tangent_accelerations
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.calls.boundary import states
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 NO_FORCES = np.empty(0)
 
@@ -71,7 +81,8 @@ def solve(problem, sigma=0.0):
     return Solution(a, lam, rank, spread(values, rank), problem.dependent)
 
 
-def unified_velocity(robot, q, v, sigma, rank_tolerance=RANK_TOLERANCE):
+def unified_velocity(robot: Robot, q: ArrayLike, v: ArrayLike, sigma: float,
+                     rank_tolerance: float = RANK_TOLERANCE) -> Array:
     """Velocity nearest to v from which violated constraints decay like exp(-sigma t).
 
     Parameters

@@ -1,5 +1,10 @@
 """Force elements as users see them, and how they join the forces that dynamics and linearization are given."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +20,14 @@ from liedyn.model.force_elements import FOLLOWER, FUNCTION_AT, LAW, TORQUE_AT, W
 from liedyn.model.packed import N_ROWS
 from liedyn.model.remembered import remembered
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def element_forces(robot, q, v):
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
+
+
+def element_forces(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Generalised forces of all force elements.
 
     `forward_dynamics`, `linearize`, `discretize` and `simulate` add them to tau by themselves; algorithms of the open
@@ -53,7 +64,7 @@ def element_forces(robot, q, v):
     return _forces(robot, q, v)[0]
 
 
-def element_states(robot, q, v):
+def element_states(robot: Robot, q: ArrayLike, v: ArrayLike) -> dict[str, Any]:
     """Lengths, rates and forces of all force elements.
 
     Parameters
@@ -185,7 +196,7 @@ def forces_and_derivatives(robot, t, q, v, u=None):
     return tau, by_q, by_v
 
 
-def actuator_matrix(robot, q):
+def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Generalised forces of unit inputs: tau = S(q) u.
 
     Constant for actuators on coordinates of the tree; those on cut joints and between two points turn with the

@@ -3,6 +3,12 @@
 A joint of several degrees of freedom is taken one screw at a time, last first: its screws share the link's frame, so
 eliminating them in turn is the block elimination of table 7.1 without ever inverting a block, armatures included.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.lie.algebra import ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
@@ -21,6 +27,10 @@ from liedyn.model.packed_records import (
     armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, link_count, minus_gravity, parent, put6, put9,
     put_symmetric, q_total,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 # numbers per link: twist V, and in its place acceleration A in the end; then per dof: U/D and u/D; then of the branch
 # on the way to the ground, and of those that wait for it at forks: articulated inertia I and bias wrench p
@@ -208,7 +218,8 @@ def require_regular_tree(robot):
 
 
 @recursion(aba_kernel, work=aba_size, refuse={"singular_tree": require_regular_tree}, a="nv")
-def aba(robot, q, v, tau, f_ext=None, out=None):
+def aba(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: Wrenches | None = None,
+        out: Array | None = None) -> Array:
     """Forward dynamics of the open tree by the articulated-body algorithm.
 
     Returns

@@ -13,6 +13,12 @@ The factor comes in two forms. Twelve numbers a row and sweeps along the tree
 lanes, and in what `specialize` writes down, a small tree's entries (`liedyn.mechanics.tree.ltdl`) are less work; those
 of a humanoid more.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import WIDTH, load, store
@@ -37,6 +43,9 @@ from liedyn.model.packed_records import (
     accumulate6, dof_count, dof_total, first_dof, get6, get_inertia, link_count, parent, put6, zero6,
 )
 
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 ENTRIES_PAY = 18  # degrees of freedom up to which L has so few entries in lanes that they are faster
 
@@ -144,7 +153,8 @@ def aba_derivatives_nonzeros_kernel(lane, model, q, v, tau, f_ext, work, a, L, d
 @recursion(aba_derivatives_kernel, work=aba_derivatives_size, scratch={"a": "nv", "L": "nv nv"},
            nonzeros=aba_derivatives_nonzeros_kernel, refuse={"singular_tree": require_regular_tree},
            da_dq="nv nv", da_dv="nv nv", Minv="nv nv")
-def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
+def aba_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: Wrenches | None = None,
+                    out: Array | None = None) -> tuple[Array, Array, Array]:
     """Derivatives of forward dynamics with respect to configuration, velocity and force.
 
     Parameters

@@ -9,6 +9,12 @@ Goswami and Lee 2013). Its rate needs
 where the rate of an inertia (m, h, J) at a point that stands still is (0, P, 2 tr(D) 1 - D - D^T), with
 D = sum m rdot r^T and P the linear momentum: ten numbers like the inertia itself, and those of several bodies add up.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import add, add6, cross, inertia_in_parent, inertia_times, scale, sub
 from liedyn.lie.coriolis import coriolis_moments
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -20,6 +26,10 @@ from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed_records import (
     dof_link, dof_total, get3, get6, get_inertia, inertia, link_count, parent, put_column, put_inertia, zero3,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @kernel_in_place
@@ -85,7 +95,7 @@ def centroidal_momentum_matrix_dot_kernel(lane, model, q, v, work, A_G_dot):
 
 
 @recursion(centroidal_momentum_matrix_kernel, work=centroidal_size, refuse={"massless": refuse_massless}, A_G="6 nv")
-def centroidal_momentum_matrix(robot, q, out=None):
+def centroidal_momentum_matrix(robot: Robot, q: ArrayLike, out: Array | None = None) -> Array:
     """Centroidal momentum matrix A_G: the momentum about the centre of mass, in world axes, is A_G v.
 
     Returns
@@ -116,7 +126,7 @@ def centroidal_momentum_matrix(robot, q, out=None):
 
 @recursion(centroidal_momentum_matrix_dot_kernel, work=centroidal_size, refuse={"massless": refuse_massless},
            A_G_dot="6 nv")
-def centroidal_momentum_matrix_dot(robot, q, v, out=None):
+def centroidal_momentum_matrix_dot(robot: Robot, q: ArrayLike, v: ArrayLike, out: Array | None = None) -> Array:
     """Time derivative of the centroidal momentum matrix.
 
     Returns

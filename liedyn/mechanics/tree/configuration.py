@@ -3,6 +3,12 @@
 Revolute, prismatic and helical coordinates add. A quaternion turns by the rotation vector dv in the child's own frame.
 A free joint moves by the full exponential of SE(3), so that its dv is a body-fixed twist times time.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import lead_of, require_robot
@@ -13,6 +19,10 @@ from liedyn.model.calls.recursion import recursion
 from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IQ, LINK_PRIMITIVE, links_of
 from liedyn.model.packed_records import link_count
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @kernel_in_place
@@ -29,7 +39,7 @@ def difference_kernel(model, q0, q1, dv):
         joint_difference(model, i, q0, q1, dv)
 
 
-def neutral(robot):
+def neutral(robot: Robot) -> Array:
     """The configuration of zeros and identity quaternions.
 
     Parameters
@@ -55,7 +65,8 @@ def neutral(robot):
     return robot.neutral.copy()
 
 
-def random_configuration(robot, rng=None, size=()):
+def random_configuration(robot: Robot, rng: np.random.Generator | int | None = None,
+                         size: int | tuple[int, ...] = ()) -> Array:
     """Random configurations within the limits; loops are ignored.
 
     Parameters
@@ -105,7 +116,7 @@ def random_configuration(robot, rng=None, size=()):
 
 
 @recursion(integrate_kernel, q_new="nq")
-def integrate(robot, q, dv, out=None):
+def integrate(robot: Robot, q: ArrayLike, dv: ArrayLike, out: Array | None = None) -> Array:
     """Move a configuration by a tangent vector: q (+) dv.
 
     Parameters
@@ -132,7 +143,7 @@ def integrate(robot, q, dv, out=None):
 
 
 @recursion(difference_kernel, dv="nv")
-def difference(robot, q0, q1, out=None):
+def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike, out: Array | None = None) -> Array:
     """The tangent vector from one configuration to another: ``integrate(robot, q0, difference(robot, q0, q1))`` is q1.
 
     Parameters

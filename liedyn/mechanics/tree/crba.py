@@ -8,6 +8,12 @@ columns of matrices (`liedyn.machine.simd.columns`): an inertia is the moments o
 each tree (how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes
 there, so that the momenta themselves are its rows of M.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.columns import (
@@ -34,6 +40,10 @@ from liedyn.model.packed_records import (
     armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6, get_inertia,
     inertia, kind, link_count, moments, parent, parent_dof, placement, put6, put_inertia, q_total, subtree_end,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 INERTIA = 10  # numbers of a composite inertia (m, h, J)
 RECORD = 16  # places for them beyond the shared workspace, or for the moments of mass
@@ -313,7 +323,7 @@ def crba_kernel(lane, model, q, work, M):
 
 
 @recursion(crba_kernel, work=crba_size, nonzeros=crba_entries, M="nv nv")
-def crba(robot, q, out=None):
+def crba(robot: Robot, q: ArrayLike, out: Array | None = None) -> Array:
     """Joint-space inertia matrix of the open tree by the composite-rigid-body algorithm.
 
     Returns

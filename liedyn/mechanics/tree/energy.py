@@ -4,6 +4,11 @@ Twists are body-fixed and moments are taken about the centre of mass: nothing is
 Bodies fixed to the ground do not count. Armatures count in the kinetic energy only: the reaction of a rotor on the link
 that carries it is neglected, as it is in M.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
@@ -20,6 +25,10 @@ from liedyn.model.packed import LINK_MASS, links_of
 from liedyn.model.packed_records import (
     armature, constant3, dof_total, get6, get_pose, inertia, link_count, parent, put3, put6, put_pose, zero3, zero6,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 WORK = 18  # numbers per link: world pose X (12), twist V in the link's own frame (6)
 X, V = 0, 12
@@ -112,7 +121,7 @@ def momentum_kernel(lane, model, q, v, work, momentum):
 
 
 @recursion(kinetic_energy_kernel, work=energy_size, energy="")
-def kinetic_energy(robot, q, v, out=None):
+def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike, out: Array | None = None) -> float | Array:
     """Kinetic energy of the open tree.
 
     Returns
@@ -140,7 +149,7 @@ def with_elements(robot, q, out=None):
 
 
 @recursion(potential_energy_kernel, work=energy_size, otherwise={"elements": with_elements}, energy="")
-def potential_energy(robot, q, out=None):
+def potential_energy(robot: Robot, q: ArrayLike, out: Array | None = None) -> float | Array:
     """Potential energy: gravity, joint springs, and force elements that hold energy.
 
     Returns
@@ -164,7 +173,7 @@ def potential_energy(robot, q, out=None):
     """
 
 
-def total_mass(robot):
+def total_mass(robot: Robot) -> float:
     """Mass of all that moves.
 
     Parameters
@@ -197,7 +206,7 @@ def refuse_massless(robot):
 
 
 @recursion(center_of_mass_kernel, work=energy_size, refuse={"massless": refuse_massless}, com="3")
-def center_of_mass(robot, q, out=None):
+def center_of_mass(robot: Robot, q: ArrayLike, out: Array | None = None) -> Array:
     """Centre of mass of all that moves.
 
     Returns
@@ -224,7 +233,7 @@ def center_of_mass(robot, q, out=None):
 
 
 @recursion(momentum_kernel, work=energy_size, refuse={"massless": refuse_massless}, momentum="6")
-def momentum(robot, q, v, out=None):
+def momentum(robot: Robot, q: ArrayLike, v: ArrayLike, out: Array | None = None) -> Array:
     """Spatial momentum about the centre of mass, in world axes (the centroidal momentum).
 
     Returns

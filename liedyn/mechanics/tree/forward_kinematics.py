@@ -1,4 +1,10 @@
 """Poses of bodies in the world: the product of exponentials, joint by joint."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import compose
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import NARROW, SCALAR, store
@@ -13,6 +19,10 @@ from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed_records import (
     body_count, body_link, body_placement, link_count, parent, put3, put_pose, q_total, zero3,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @kernel_in_place
@@ -109,7 +119,7 @@ def pose_kernel(lane, model, q, b, T):
 
 
 @recursion(matrices_kernel, work=poses_size, poses="nbodies 4 4")
-def forward_kinematics(robot, q, out=None):
+def forward_kinematics(robot: Robot, q: ArrayLike, out: Array | None = None) -> Array:
     """Poses of all bodies in the world.
 
     Returns
@@ -131,7 +141,7 @@ def forward_kinematics(robot, q, out=None):
 
 
 @recursion(pose_kernel, T="4 4")
-def pose(robot, q, body, out=None):
+def pose(robot: Robot, q: ArrayLike, body: str, out: Array | None = None) -> Array:
     """Pose of one body in the world.
 
     Returns

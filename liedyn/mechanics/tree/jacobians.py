@@ -10,6 +10,12 @@ i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the
 for the degrees of freedom j of joint i. So the columns of a joint depend on the joints between it and the body and on
 nothing else: not on its own position, nor on where the robot is in the world.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import load
@@ -20,6 +26,10 @@ from liedyn.model.packed_records import (
     body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, parent_dof, put6,
     put_column, put_zeros, zero6,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @inline
@@ -113,7 +123,7 @@ def body_jacobian_dq_kernel(lane, model, q, b, work, dJ_dq):
 
 
 @recursion(body_jacobian_kernel, J="6 nv")
-def body_jacobian(robot, q, body, out=None):
+def body_jacobian(robot: Robot, q: ArrayLike, body: str, out: Array | None = None) -> Array:
     """Body-fixed Jacobian: the twist of a body, in its own frame, is J v.
 
     Returns
@@ -136,7 +146,7 @@ def body_jacobian(robot, q, body, out=None):
 
 
 @recursion(body_jacobian_dot_kernel, J_dot="6 nv")
-def body_jacobian_dot(robot, q, v, body, out=None):
+def body_jacobian_dot(robot: Robot, q: ArrayLike, v: ArrayLike, body: str, out: Array | None = None) -> Array:
     """Time derivative of the body-fixed Jacobian.
 
     Returns
@@ -160,7 +170,8 @@ def body_jacobian_dot(robot, q, v, body, out=None):
 
 
 @recursion(body_jacobian_ddot_kernel, J_ddot="6 nv")
-def body_jacobian_ddot(robot, q, v, a, body, out=None):
+def body_jacobian_ddot(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, body: str,
+                       out: Array | None = None) -> Array:
     """Second time derivative of the body-fixed Jacobian.
 
     Returns
@@ -183,7 +194,7 @@ def body_jacobian_ddot(robot, q, v, a, body, out=None):
 
 
 @recursion(body_jacobian_dq_kernel, work=body_jacobian_dq_size, dJ_dq="6 nv nv")
-def body_jacobian_dq(robot, q, body, out=None):
+def body_jacobian_dq(robot: Robot, q: ArrayLike, body: str, out: Array | None = None) -> Array:
     """Derivative of the body-fixed Jacobian with respect to the configuration.
 
     Returns

@@ -13,6 +13,12 @@ they are those of Poincare (1901) and Hamel (1904).
 An armature adds its momentum b_j v_j to p_j. Everything at a link is in that link's own frame, as in
 `liedyn.mechanics.tree.rnea`.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import add6, cross, inertia_times, minus_ad_dual, neg, scale, sub6, unrotate
 from liedyn.lie.turns import back_about_z
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -30,6 +36,10 @@ from liedyn.model.packed_records import (
     accumulate6, armature, first_dof, get3, get6, inertia, link_count, minus_gravity, parent, put3, put6, q_total,
     zero6,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 WORK = 21  # numbers per link on the way to the ground: twist V (6), upward acceleration (3), h (6), w (6)
 V, UP, MOMENTUM, WRENCH = 0, 6, 9, 15
@@ -117,7 +127,8 @@ def momentum_terms_kernel(lane, model, q, v, f_ext, work, momenta, forces):
 
 
 @recursion(momentum_terms_kernel, work=momentum_size, momenta="nv", forces="nv")
-def momentum_terms(robot, q, v, f_ext=None, out=None):
+def momentum_terms(robot: Robot, q: ArrayLike, v: ArrayLike, f_ext: Wrenches | None = None,
+                   out: Array | None = None) -> tuple[Array, Array]:
     """Momenta of the open tree, and the forces that change them besides tau: the dynamics without accelerations.
 
     Returns

@@ -16,6 +16,12 @@ row of ten numbers that a pair of a degree of freedom and a body has in the regr
 
 Screws and motions of the links are those of `liedyn.mechanics.tree.kinematics`, seen from the body.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import Ad_inverse, add, add_cross, cross, dot
 from liedyn.machine.compiled.jit import inline, inline_algebra, kernel_in_place
 from liedyn.machine.simd.lanes import store
@@ -24,6 +30,10 @@ from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed_records import (
     body_count, body_link, dof_count, dof_total, first_dof, get6, parent_dof, put3, put_symmetric, put_zeros,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 PARAMETERS = 10  # of a body: m, m c (3), J (xx, xy, xz, yy, yz, zz)
 
@@ -88,7 +98,7 @@ def regressor_kernel(lane, model, q, v, a, work, Y):
 
 
 @recursion(regressor_kernel, work=regressor_size, nonzeros=regressor_nonzeros, Y="nv nbodies 10")
-def inertial_regressor(robot, q, v, a, out=None):
+def inertial_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Array | None = None) -> Array:
     """Regressor of the inertial parameters of all bodies: inverse dynamics of the open tree as a linear map of them.
 
     Returns

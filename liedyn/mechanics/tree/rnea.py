@@ -4,6 +4,11 @@ Everything at a link is in that link's own frame: f = (R, p) its pose in its par
 rate of that, `acc` the acceleration of its origin with gravity (the ground accelerates upward), F the wrench that its
 joint passes on. Its linear velocity is never needed.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate
 from liedyn.lie.turns import back_about_z
@@ -22,6 +27,10 @@ from liedyn.model.packed_records import (
     accumulate6, armature, first_dof, get3, get6, inertia, link_count, minus_gravity, parent, put3, put6, q_total,
     zero3,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 WORK = 15  # numbers per link on the way to the ground: w, dw, acc (3 each), wrench F (6)
 RATES, F = 0, 9
@@ -122,7 +131,8 @@ def rnea_kernel(lane, model, q, v, a, f_ext, work, tau):
 
 
 @recursion(rnea_kernel, work=rnea_size, tau="nv")
-def rnea(robot, q, v, a, f_ext=None, out=None):
+def rnea(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: Wrenches | None = None,
+         out: Array | None = None) -> Array:
     """Inverse dynamics of the open tree by the recursive Newton-Euler algorithm.
 
     Returns

@@ -10,6 +10,12 @@ Coriolis matrix and wrench of all that joint j carries, for every degree of free
 Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6
 from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -34,6 +40,10 @@ from liedyn.model.packed_records import (
     as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9, get_inertia, inertia_at,
     last_of_joint, link_count, parent, parent_dof,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 # numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F; in whole registers
 COMPOSITE, D, P, F, NUMBERS = 32, 10, 19, 22, 28
@@ -269,7 +279,8 @@ def rnea_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, dta
 
 @recursion(rnea_derivatives_kernel, work=derivatives_size, scratch={"tau": "nv"}, past_cache=walk_states,
            nonzeros=rnea_derivatives_nonzeros_kernel, dtau_dq="nv nv", dtau_dv="nv nv", M="nv nv")
-def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
+def rnea_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: Wrenches | None = None,
+                     out: Array | None = None) -> tuple[Array, Array, Array]:
     """Derivatives of inverse dynamics with respect to configuration and velocity, and the inertia matrix.
 
     Parameters

@@ -8,6 +8,12 @@ With R the rotation of the body, omega and p' its angular velocity and the veloc
 so that the columns of the body-fixed Jacobian J (`liedyn.mechanics.tree.jacobians`) are turned, and those of its rate
 become R (Jdot_j + w x J_j), w x being taken of both halves.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.lie.algebra import Ad_inverse, ad, add, add6, compose, cross, rotate, scale6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import load
@@ -16,6 +22,10 @@ from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed_records import (
     body_link, body_placement, dof_count, dof_total, first_dof, kind, parent, put6, put_column, put_zeros, zero6,
 )
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @inline
@@ -97,7 +107,7 @@ def world_acceleration_kernel(lane, model, q, v, a, b, acceleration):
 
 
 @recursion(world_jacobian_kernel, J="6 nv")
-def world_jacobian(robot, q, body, out=None):
+def world_jacobian(robot: Robot, q: ArrayLike, body: str, out: Array | None = None) -> Array:
     """Jacobian in world axes: angular velocity of a body, and velocity of its origin, are J v.
 
     Returns
@@ -121,7 +131,7 @@ def world_jacobian(robot, q, body, out=None):
 
 
 @recursion(world_jacobian_dot_kernel, J_dot="6 nv")
-def world_jacobian_dot(robot, q, v, body, out=None):
+def world_jacobian_dot(robot: Robot, q: ArrayLike, v: ArrayLike, body: str, out: Array | None = None) -> Array:
     """Time derivative of the Jacobian in world axes.
 
     Returns
@@ -143,7 +153,8 @@ def world_jacobian_dot(robot, q, v, body, out=None):
 
 
 @recursion(world_acceleration_kernel, acceleration="6")
-def world_acceleration(robot, q, v, a, body, out=None):
+def world_acceleration(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, body: str,
+                       out: Array | None = None) -> Array:
     """Angular acceleration of a body and linear acceleration of its origin, in world axes.
 
     Returns

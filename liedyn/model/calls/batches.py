@@ -12,14 +12,17 @@ one threading layer of Numba that is not safe when two Python threads call it, "
 another. GNU OpenMP, the layer "omp", does not survive a fork: in a child of a process whose threads were started, as of
 `multiprocessing` under Linux before Python 3.14, one thread takes all rows.
 """
+
+from __future__ import annotations
+
 import contextlib
 import os
 import threading
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numba import prange, types
-from numba.extending import intrinsic
 
 from liedyn.machine.compiled.jit import address_of, call_at, inline, inline_array, kernel
 from liedyn.machine.compiled.slices import Slices, raise_stops
@@ -29,7 +32,12 @@ from liedyn.machine.simd.lines import (
 )
 from liedyn.machine.simd.registers import LARGEST, before_line, bounded_at_once, finish_stores, prefetch_line
 from liedyn.machine.simd.transposition import lanes_to_rows, rows_to_lanes
+from liedyn.machine.typed_decorators import intrinsic
 from liedyn.model.packed import N_LINKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 SHARED = 5000
 """Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
@@ -54,7 +62,7 @@ if hasattr(os, "register_at_fork"):  # not under Windows, which does not fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class batch:  # noqa: N801  a decorator
+class BatchKernel:
     """A kernel on rows begin to end - 1, called from Python with all rows."""
 
     few = FEW
@@ -105,7 +113,7 @@ class batch:  # noqa: N801  a decorator
         return self._addresses[key]
 
 
-class uneven_batch(batch):  # noqa: N801  a decorator
+class UnevenBatchKernel(BatchKernel):
     """A kernel whose rows may take a hundred times as long as those before: nothing is concluded from other calls."""
 
     few = 2 * WIDTH
@@ -113,6 +121,16 @@ class uneven_batch(batch):  # noqa: N801  a decorator
     def slices(self, first):
         """Small ones at first, that grow slowly."""
         return Slices(self.few, growth=2)
+
+
+def batch(function: Callable[..., Any]) -> Any:
+    """Decorator: a `BatchKernel`."""
+    return BatchKernel(function)
+
+
+def uneven_batch(function: Callable[..., Any]) -> Any:
+    """Decorator: an `UnevenBatchKernel`."""
+    return UnevenBatchKernel(function)
 
 
 def kinds(x):

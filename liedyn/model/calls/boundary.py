@@ -134,7 +134,7 @@ def _converted(arrays, sizes, make):
 def _require_unit_quaternions(robot, q):
     link = bad_quaternion(robot.packed, q)
     if link >= 0:
-        k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
+        k = int(robot.packed.ints[HEADER + LINK_I * link + LINK_IQ])
         name, length = robot.coordinate_names[k].removesuffix(".qx"), np.linalg.norm(q[:, k:k + 4], axis=1)
         worst = np.abs(length - 1.0).argmax()
         raise InputError(f"the quaternion (x, y, z, w) of joint {name!r} has length {length_not_one(length[worst])}: "
@@ -169,7 +169,7 @@ def wrenches(robot, f_ext, lead):
     count = math.prod(lead)
     if f_ext is None:
         return _NO_WRENCH if count == 1 else np.empty((count, 0))
-    out = np.zeros((count, int(robot.ints[N_LINKS]), 6))
+    out = np.zeros((count, int(robot.packed.ints[N_LINKS]), 6))
     if isinstance(f_ext, dict):
         named = {name: as_floats(f"f_ext[{shown(name)}]", F, 6) for name, F in f_ext.items()}
     else:
@@ -179,9 +179,9 @@ def wrenches(robot, f_ext, lead):
         named = {name: f_ext[..., b, :] for b, name in enumerate(robot.body_names)}
     for name, F in named.items():
         b = robot.body_index(name)
-        link = robot.ints[robot.ints[BODIES_AT] + BODY_I * b + BODY_LINK]
-        at = robot.ints[BODY_FLOATS_AT] + BODY_F * b
-        R, p = robot.floats[at:at + 9].reshape(3, 3), robot.floats[at + 9:at + 12]
+        link = robot.packed.ints[robot.packed.ints[BODIES_AT] + BODY_I * b + BODY_LINK]
+        at = robot.packed.ints[BODY_FLOATS_AT] + BODY_F * b
+        R, p = robot.packed.floats[at:at + 9].reshape(3, 3), robot.packed.floats[at + 9:at + 12]
         F = rows_of(f"f_ext[{name!r}]", F, lead, 6)
         if link < 0:
             continue  # a body fixed to the ground: the ground takes it

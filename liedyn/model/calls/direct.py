@@ -21,6 +21,11 @@ way of `liedyn.model.calls.boundary` follows: conversions, batches, typed errors
 An argument that is not as usual becomes an array of size -1, and `result` takes none of these. Where arrays do not look
 as `liedyn.machine.compiled.objects` knows them, in some other interpreter, every call goes the general way.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.machine.compiled.builtin import builtin
 from liedyn.machine.compiled.jit import inline, inline_array, kernel
 from liedyn.machine.compiled.objects import (
@@ -31,6 +36,10 @@ from liedyn.machine.compiled.objects import (
 from liedyn.machine.simd.registers import LARGEST
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, NQ, NV, N_LINKS, PackedModel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 UNIT_TOLERANCE = 1e-6
 """How far the squared length of a quaternion may be from one. Kernels divide it out; one further off is a mistake
 (a wrong order, a raw perturbation) rather than rounding."""
@@ -38,7 +47,7 @@ UNIT_TOLERANCE = 1e-6
 packed_model_type = address_of_type(PackedModel, "liedyn_packed_model")
 
 
-class direct:
+class DirectKernel:
     """A kernel that Python calls with objects; it returns the result, or None.
 
     Compiled, or loaded from the cache, at the first call, for the one signature there is: objects. From then on its
@@ -52,6 +61,11 @@ class direct:
         function = builtin(self.dispatcher, len(objects)) if layout_is_known() else _unusual
         self._names[self._name] = function
         return function(*objects)
+
+
+def direct(function: Callable[..., Any]) -> Any:
+    """Decorator: a `DirectKernel`."""
+    return DirectKernel(function)
 
 
 def _unusual(*objects):

@@ -13,14 +13,24 @@ there: of kernels made as closures Numba's cache finds none. `NAME_states` works
 on one state as Python passes it (`liedyn.model.calls.direct`), and `NAME` is what users call. The first two are written
 when they are called for the first time, so that an import takes no time for them. Tracebacks show the lines of all
 three. """
+
+from __future__ import annotations
+
 import inspect
 import linecache
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from liedyn.model.calls import generated_calls
 
-RECURSIONS = {}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.typing import Function, Kernel
+
+RECURSIONS: dict[str, Recursion] = {}
 """All declarations by name: `liedyn.kernels` and `liedyn warmup` read them."""
 
 _EXTENTS = {"nv": "_side.dof_total(model)", "nq": "_side.q_total(model)", "nbodies": "_side.body_count(model)"}
@@ -123,14 +133,14 @@ class Recursion:
         Writes what is written when it is first called.
     """
 
-    kernel: object
-    size: object
-    inputs: tuple
-    scratch: dict
-    results: dict
-    write: object
+    kernel: Any
+    size: Any
+    inputs: tuple[str, ...]
+    scratch: dict[str, list[str]]
+    results: dict[str, list[str]]
+    write: Callable[[], None]
 
-    def row(self):
+    def row(self) -> str:
         """What the table of `liedyn.kernels` says: arguments, and behind a bar results with their shapes."""
         given = [x for x in arguments_of(self.kernel) if x not in ("lane", "model")]
         written = self.scratch | self.results
@@ -139,7 +149,9 @@ class Recursion:
         return f"{taken} | {', '.join(results)}" + "; takes no ``SCALAR``" * ("lane" not in arguments_of(self.kernel))
 
 
-def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, refuse=(), otherwise=(), **results):
+def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), nonzeros: Kernel | None = None,
+              past_cache: Any = None, refuse: Any = (), otherwise: Any = (),
+              **results: str) -> Callable[[Function], Function]:
     """The decorator.
 
     Parameters
@@ -177,7 +189,7 @@ def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, 
         names |= {side: _Unwritten(names, side, write) for side in (f"{name}_states", f"{name}_direct")}
         _run(_public(name, inputs, stub.__defaults__, refuse, otherwise, results), f"{place}()", names)
         made = names[name]
-        made.__defaults__ = stub.__defaults__
+        made.__defaults__, made.__annotations__ = stub.__defaults__, stub.__annotations__
         made.__doc__ = document(stub.__doc__, ("robot", *inputs), results)
         RECURSIONS[name] = Recursion(kernel, work, inputs, scratch, results, write)
         return made

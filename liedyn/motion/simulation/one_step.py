@@ -1,5 +1,9 @@
 """One step of a mechanism from any state."""
+
+from __future__ import annotations
+
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from liedyn.machine.arguments import number, positive, require_robot
 from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
@@ -14,9 +18,20 @@ from liedyn.motion.simulation.preparation import prepare_decay, prepare_start
 from liedyn.motion.simulation.stepping import DECAY, DONE, Prepared, functions
 from liedyn.motion.simulation.workspace import OK
 
+if TYPE_CHECKING:
+    from typing import Literal
 
-def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None,
-         t=None, u=None):
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.integrators.generalized_alpha import GeneralizedAlpha
+    from liedyn.motion.simulation.preparation import Baumgarte
+    from liedyn.typing import Array, ArrayLike, Wrenches
+
+
+def step(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, dt: float = 1e-3,
+         method: str | GeneralizedAlpha = "rk4",
+         formulation: Literal["nullspace", "svd", "multiplier", "unified", "momenta"] = "nullspace",
+         stabilisation: Literal["projection", "none", "baumgarte", "minimal"] | Baumgarte = "projection",
+         f_ext: Wrenches | None = None, t: float | None = None, u: ArrayLike | None = None) -> tuple[Array, Array]:
     """One step of a mechanism, the same as a step of `simulate`.
 
     For users' own loops with one robot: what a step needs is prepared at the first call and stored with the robot.
@@ -79,7 +94,7 @@ def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", 
     """
     require_robot(robot)
     try:
-        pool = robot.memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
+        pool = robot._memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
     except TypeError:  # an unhashable object is no method and no stabilisation
         pool = _Pool()
     if u is not None or tau is None:

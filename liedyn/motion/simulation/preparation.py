@@ -1,4 +1,7 @@
 """Checks before a run: of the state, the options and the names of constraints."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +59,7 @@ class Baumgarte:
     alpha: float = 10.0
     beta: float = 10.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for key in ("alpha", "beta"):
             object.__setattr__(self, key, number(key, getattr(self, key)))
 
@@ -105,7 +108,7 @@ def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts
 
 def private_model(robot, t):
     """The run's own copy of the packed model, at time t."""
-    model = robot.packed._replace(ints=robot.ints.copy(), floats=robot.floats.copy())
+    model = robot.packed._replace(ints=robot.packed.ints.copy(), floats=robot.packed.floats.copy())
     refresh(model, t)
     raise_errors(robot.functions)
     return model

@@ -1,9 +1,18 @@
 """A loop that is synchronised with the wall clock."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from liedyn.machine.arguments import positive
 from liedyn.machine.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class RealTimeLoop:
@@ -51,23 +60,35 @@ class RealTimeLoop:
     (5, 0.08)
     """
 
-    def __init__(self, function, dt, patience=0.1):
+    calls: int
+    late: int
+    worst: float
+    error: Exception | None
+    dt: float
+    patience: float
+
+    def __init__(self, function: Callable[..., Any], dt: float, patience: float = 0.1) -> None:
         if not callable(function):
             raise InputError(f"function must be one without arguments, got {shown(function)}")
         self._function, self.dt, self.patience = function, positive("dt", dt), positive("patience", patience)
         self.calls, self.late, self.worst, self.error = 0, 0, 0.0, None
         self._elapsed, self._thread, self._ends = 0.0, None, threading.Event()
 
-    factor = property(lambda self: self.calls * self.dt / self._elapsed if self._elapsed else 1.0)
-    running = property(lambda self: self._thread is not None and self._thread.is_alive())
+    @property
+    def factor(self) -> float:
+        return self.calls * self.dt / self._elapsed if self._elapsed else 1.0
 
-    def __repr__(self):
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def __repr__(self) -> str:
         return f"RealTimeLoop(dt={self.dt:g}, calls={self.calls}, late={self.late}, factor={self.factor:.4f})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise InputError("a loop in real time belongs to its process, and cannot be copied: make another one")
 
-    def run(self, duration):
+    def run(self, duration: float) -> None:
         """Run in the calling thread.
 
         Parameters
@@ -92,7 +113,7 @@ class RealTimeLoop:
         self._ends.clear()
         self._run(round(duration / self.dt))
 
-    def start(self):
+    def start(self) -> None:
         """Run in a thread of its own, until `stop`.
 
         Raises
@@ -114,7 +135,7 @@ class RealTimeLoop:
         self._thread = threading.Thread(target=self._run_aside, name="liedyn real time", daemon=True)
         self._thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """End the thread, and raise the error that ended its loop, if any.
 
         Examples

@@ -1,4 +1,5 @@
 """Stores the states of a run, and makes a trajectory of them at any time."""
+# mypy: ignore-errors
 import numpy as np
 
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
@@ -53,12 +54,12 @@ class Recorder:
         if self.blocks:
             t, q, v, a, tau, lam, scalars, active = (np.concatenate(column) for column in zip(*self.blocks))
         else:
-            m = int(robot.ints[N_ROWS])
+            m = int(robot.packed.ints[N_ROWS])
             t, q, v, lam, scalars = np.empty(0), *(np.empty((0, n)) for n in (robot.nq, robot.nv, m, 4))
             a, tau, active = v.copy(), v.copy(), np.empty((0, len(robot.constraint_names)), np.int64)
         (kinetic, potential), residual = energies_at(robot, q, v), np.zeros((2, len(t), 1))
         if len(t):
-            residual = row_states(PackedModel(robot.ints.copy(), robot.floats.copy()), active, t, q, v)
+            residual = row_states(PackedModel(robot.packed.ints.copy(), robot.packed.floats.copy()), active, t, q, v)
         position, velocity = (np.abs(rows).max(axis=1, initial=0.0) for rows in residual)
         condition, input_work, other_work = (scalars[:, k].copy() for k in (CONDITION, INPUT_WORK, OTHER_WORK))
         return Trajectory(

@@ -1,11 +1,18 @@
 """Sampled controllers: the input is computed periodically, held between samples, delayed, and bounded."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.machine.arguments import floats, non_negative, positive
 from liedyn.machine.errors import InputError, said, shown
 from liedyn.model.travel import Travelling
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True)
@@ -42,14 +49,14 @@ class Sampled(Travelling):
     >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.1, u=controller)
     """
 
-    controller: object
+    controller: Any
     period: float
     delay: float = 0.0
-    lower: object = -np.inf
-    upper: object = np.inf
-    initial: object = 0.0
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    initial: Any = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not callable(self.controller):
             raise InputError(f"Sampled, controller: expected a function of (t, q, v), got {shown(self.controller)}")
         for name, check in (("period", positive), ("delay", non_negative)):

@@ -1,4 +1,10 @@
 """Simulation of any mechanism: the public function."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from liedyn.machine.arguments import flag, number, one_of, whole
 from liedyn.machine.errors import InputError
 from liedyn.machine.progress import Progress
@@ -16,15 +22,34 @@ from liedyn.motion.simulation.recorder import Recorder
 from liedyn.motion.simulation.run import Run
 from liedyn.motion.simulation.workspace import BOUNDED_ENERGY, FREE_ENERGY, WANTED_ENERGY, make_work
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.events import Event
+    from liedyn.motion.simulation.integrators.adaptive import Adaptive
+    from liedyn.motion.simulation.integrators.generalized_alpha import GeneralizedAlpha
+    from liedyn.motion.simulation.preparation import Baumgarte
+    from liedyn.motion.simulation.trajectories import Trajectories
+    from liedyn.motion.simulation.trajectory import Trajectory
+    from liedyn.typing import ArrayLike, Wrenches
+
 STARTS = ("check", "project", "as given")
 ACCUMULATIONS = ("moreau", "error")
 
 
 @described
-def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
-             stabilisation="projection", sigma=10.0, energy=False, events=(), unilateral=(), accumulation="moreau",
-             f_ext=None, start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8,
-             largest_speed=1e9):
+def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
+             tau: ArrayLike | Callable[..., Any] | None = None, u: ArrayLike | Callable[..., Any] | None = None,
+             dt: float | None = None, method: str | GeneralizedAlpha | Adaptive = "rk4",
+             formulation: Literal["nullspace", "svd", "multiplier", "unified", "momenta"] = "nullspace",
+             stabilisation: Literal["projection", "none", "baumgarte", "minimal"] | Baumgarte = "projection",
+             sigma: float = 10.0, energy: bool = False, events: Event | Sequence[Event] = (),
+             unilateral: Sequence[str] | dict[str, Any] = (), accumulation: Literal["moreau", "error"] = "moreau",
+             f_ext: Wrenches | None = None, start: Literal["check", "project", "as given"] = "check", t0: float = 0.0,
+             record: int = 1, progress: bool | None = None, tolerance: float = 1e-8, rank_tolerance: float = 1e-8,
+             largest_speed: float = 1e9) -> Trajectory | Trajectories:
     """Simulate the motion of a mechanism in time, from one state or many, with its constraints satisfied.
 
     Parameters

@@ -1,6 +1,11 @@
 """Steps of a mechanism one by one, for real-time loops."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import warnings
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +29,17 @@ from liedyn.motion.simulation.preparation import one_state
 from liedyn.motion.simulation.simulate import STARTS
 from liedyn.motion.simulation.stepping import COUPLED, DONE, KNOWN, Prepared, Undone, functions
 from liedyn.motion.simulation.workspace import OK
+
+if TYPE_CHECKING:
+    from typing import Any
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.integrators.generalized_alpha import GeneralizedAlpha
+    from liedyn.motion.simulation.preparation import Baumgarte
+    from liedyn.typing import Array, ArrayLike, Wrenches
 
 FEW = 64
 """Steps that `Stepper.advance` makes at once; many are made in slices."""
@@ -95,8 +111,12 @@ class Stepper:
     0.016
     """
 
-    def __init__(self, robot, q, v, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection",
-                 f_ext=None, start="check", t=None):
+    def __init__(self, robot: Robot, q: ArrayLike, v: ArrayLike, dt: float = 1e-3,
+                 method: str | GeneralizedAlpha = "rk4",
+                 formulation: Literal["nullspace", "svd", "multiplier", "unified", "momenta"] = "nullspace",
+                 stabilisation: Literal["projection", "none", "baumgarte", "minimal"] | Baumgarte = "projection",
+                 f_ext: Wrenches | None = None, start: Literal["check", "project", "as given"] = "check",
+                 t: float | None = None) -> None:
         require_robot(robot)
         self._prepare(Prepared(robot, method, formulation, stabilisation, f_ext))
         self._p.s.times[1] = positive("dt", dt)
@@ -109,37 +129,66 @@ class Stepper:
         self._at = SimpleNamespace(robot=p.robot, packed=p.s.model, o=p.s.settings, x=p.s.work, contacts=p.contacts,
                                    equations=equations(p.s.model, p.contacts), failure=self._failed)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return self._p, self._couplers, self._start, self._slices
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         p, self._couplers, self._start, self._slices = state
         self._prepare(p)
 
-    robot = property(lambda self: self._p.robot)
-    dt = property(lambda self: float(self._p.s.times[1]))
-    t = property(lambda self: float(self._p.s.times[0] + self._about[DONE] * self._p.s.times[1]))
-    q = property(lambda self: self._p.s.rows.q[0].copy())
-    v = property(lambda self: self._p.s.rows.v[0].copy())
-    a = property(lambda self: self._p.s.rows.a[0].copy())
-    lam = property(lambda self: self._p.s.rows.lam[0].copy())
-    tau = property(lambda self: self._table.copy())
-    couplers = property(lambda self: self._couplers)
-    active = property(lambda self: tuple(
-        name for name, status in zip(self.robot.constraint_names, statuses(self._p.s.model)) if status != OFF))
+    @property
+    def robot(self) -> Robot:
+        return self._p.robot
 
     @property
-    def now(self):
+    def dt(self) -> float:
+        return float(self._p.s.times[1])
+
+    @property
+    def t(self) -> float:
+        return float(self._p.s.times[0] + self._about[DONE] * self._p.s.times[1])
+
+    @property
+    def q(self) -> Array:
+        return self._p.s.rows.q[0].copy()
+
+    @property
+    def v(self) -> Array:
+        return self._p.s.rows.v[0].copy()
+
+    @property
+    def a(self) -> Array:
+        return self._p.s.rows.a[0].copy()
+
+    @property
+    def lam(self) -> Array:
+        return self._p.s.rows.lam[0].copy()
+
+    @property
+    def tau(self) -> Array:
+        return self._table.copy()
+
+    @property
+    def couplers(self) -> tuple[VirtualCoupler, ...]:
+        return self._couplers
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        return tuple(
+            name for name, status in zip(self.robot.constraint_names, statuses(self._p.s.model)) if status != OFF)
+
+    @property
+    def now(self) -> Robot:
         states = dict.fromkeys(self.robot.constraint_names, False) | dict.fromkeys(self.active, True)
         now = self.robot.switched(states)
         return now.at(self.t) if self.robot.functions else now
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Stepper({self.robot.name!r}, dt={self.dt:g}, method={self._p.method.name!r}, t={self.t:g})"
 
     # ---- time
 
-    def step(self, tau=None, u=None):
+    def step(self, tau: ArrayLike | None = None, u: ArrayLike | None = None) -> None:
         """One step.
 
         Parameters
@@ -169,7 +218,7 @@ class Stepper:
             self._hold(tau, u)
         self._go(self._steps, 1)
 
-    def advance(self, steps, tau=None, u=None):
+    def advance(self, steps: int, tau: ArrayLike | None = None, u: ArrayLike | None = None) -> None:
         """Make several steps in one call, during which other threads can run.
 
         Parameters
@@ -230,7 +279,8 @@ class Stepper:
 
     # ---- changes
 
-    def reset(self, q=None, v=None, t=None, start="check"):
+    def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, t: float | None = None,
+              start: Literal["check", "project", "as given"] = "check") -> None:
         """Continue from another state, with the present switches of constraints and without inputs.
 
         Parameters
@@ -290,7 +340,7 @@ class Stepper:
         return SimulationError(f"the stepper of {self.robot.name!r} at t = {self.t:.9g} s: {text}",
                                state=(self.t, self.q, self.v))
 
-    def switch(self, name, on=True):
+    def switch(self, name: str, on: bool = True) -> Array:
         """Switch a constraint on or off between two steps.
 
         A constraint that is switched on must be closed; a one-sided one may be open but not penetrated. The velocity is
@@ -360,7 +410,7 @@ class Stepper:
                 warnings.warn(str(error), ConditionWarning, stacklevel=2)
         return impulse
 
-    def couple(self, *couplers):
+    def couple(self, *couplers: VirtualCoupler) -> None:
         """Let couplers pull at the robot: forces are computed at the beginning of each step and constant during it.
 
         Parameters

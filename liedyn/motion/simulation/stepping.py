@@ -5,12 +5,11 @@ are prepared once and stored (`liedyn.machine.compiled.struct_values`). Inputs a
 complete when its accelerations are known, which depend on the input of the following step; if that changes they are
 computed again.
 """
-import functools
+# mypy: ignore-errors
 from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, call_at, inline, kernel_in_place
@@ -18,6 +17,7 @@ from liedyn.machine.compiled.struct_values import Kept, functions_of, kept
 from liedyn.machine.compiled.user_functions import forget_errors
 from liedyn.machine.errors import InputError, listed
 from liedyn.machine.linalg.vectors import copy_to
+from liedyn.machine.typed_decorators import intrinsic, once
 from liedyn.mechanics.contact.contact_state import statuses
 from liedyn.model.calls.boundary import wrenches
 from liedyn.model.constraint_records import loop_count, loop_integer, loop_rows, refresh, switch
@@ -301,7 +301,7 @@ class Undone:
         s.about[KNOWN], s.work.pivots[:] = 0, (1.0, 0.0)
 
 
-@functools.cache
+@once
 def functions():
     """(steps, steps that release the GIL, complete, begin), each a function of an address and a number."""
     return *functions_of(steps, 2), functions_of(complete, 2)[0], functions_of(begin_at, 2)[0]

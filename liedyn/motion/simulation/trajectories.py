@@ -1,8 +1,21 @@
 """Many simulated motions: one trajectory for each initial state, and their states as arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.errors import InputError, shown
 from liedyn.motion.simulation.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.motion.simulation.trajectory import Trajectory
+    from liedyn.typing import Booleans
 
 COLUMNS = "q", "v", "a", "tau", "lam"
 
@@ -35,7 +48,10 @@ class Trajectories:
     ((3,), (3, 51, 4), 0.05, False)
     """
 
-    def __init__(self, robot, shape):
+    shape: tuple[int, ...]
+    errors: dict[str, Any]
+
+    def __init__(self, robot: Robot, shape: tuple[int, ...]) -> None:
         self.shape, self.errors = shape, {}
         self._robot, self._runs = robot, [None] * int(np.prod(shape, dtype=int))
         self._times = self._found = self._labels = self._stacked = None
@@ -55,19 +71,19 @@ class Trajectories:
         self._times, self._found, self._labels = times, found, labels
 
     @property
-    def failed(self):
+    def failed(self) -> Booleans:
         failed = np.zeros(self.shape, bool)
         for index in self.errors:
             failed[index] = True
         return failed
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Trajectory]:
         return (self._run(number) for number in range(len(self._runs)))
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Trajectory:
         """The `Trajectory` of one run, by its index along each axis of the initial states."""
         index = index if isinstance(index, tuple) else (index,)
         whole = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in index)
@@ -118,11 +134,11 @@ class Trajectories:
             self._stacked["t"] = times
         return self._stacked
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "t" or name in COLUMNS:
             return self._together()[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         failed = f", {len(self.errors)} of them failed" if self.errors else ""
         return f"Trajectories({self._robot.name!r}, {len(self._runs)} runs of shape {self.shape}{failed})"

@@ -1,13 +1,25 @@
 """The result of a simulation: every recorded state with its forces, energies and errors, and the events of the run."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, LiedynError, said, shown, suggestion
 from liedyn.machine.reading import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, Booleans, Integers, PathLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,17 +62,17 @@ class EventRecord:
 
     t: float
     name: str
-    q_before: np.ndarray
-    v_before: np.ndarray
-    q_after: np.ndarray
-    v_after: np.ndarray
-    impulse: np.ndarray
+    q_before: Array
+    v_before: Array
+    q_after: Array
+    v_after: Array
+    impulse: Array
     energy_loss: float
-    on: tuple = ()
-    off: tuple = ()
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
     condition: float = float("nan")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         switched = "".join(f", {key}={names!r}" for key, names in (("on", self.on), ("off", self.off)) if names)
         return f"EventRecord({self.name!r}, t={self.t:.6g}, energy_loss={self.energy_loss:.3g}{switched})"
 
@@ -112,44 +124,44 @@ class Trajectory:
     ((11,), (11,), (11,))
     """
 
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
-    lam: np.ndarray
-    active: np.ndarray
-    status: np.ndarray
-    kinetic: np.ndarray
-    potential: np.ndarray
-    input_work: np.ndarray
-    other_work: np.ndarray
-    position_residual: np.ndarray
-    velocity_residual: np.ndarray
-    condition: np.ndarray
-    constraint_wrenches: dict = field(default_factory=dict)
-    events: tuple = ()
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    lam: Array
+    active: Booleans
+    status: Integers
+    kinetic: Array
+    potential: Array
+    input_work: Array
+    other_work: Array
+    position_residual: Array
+    velocity_residual: Array
+    condition: Array
+    constraint_wrenches: dict[str, Any] = field(default_factory=dict)
+    events: tuple[EventRecord, ...] = ()
     robot: str = ""
-    coordinate_names: tuple = ()
-    velocity_names: tuple = ()
-    row_names: tuple = ()
-    constraint_names: tuple = ()
+    coordinate_names: tuple[str, ...] = ()
+    velocity_names: tuple[str, ...] = ()
+    row_names: tuple[str, ...] = ()
+    constraint_names: tuple[str, ...] = ()
     method: str = ""
     formulation: str = ""
     stabilisation: str = ""
     # the robot itself, for animations; neither saved nor pickled
     _robot: object = field(default=None, compare=False)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return vars(self) | {"_robot": None}
 
     @property
-    def energy(self):
+    def energy(self) -> Array:
         """Kinetic and potential energy [J], shape (nt,)."""
         return self.kinetic + self.potential
 
     @property
-    def energy_drift(self):
+    def energy_drift(self) -> Array:
         """Energy minus its first value, the work done and the losses at events [J]: zero up to errors, shape (nt,)."""
         drift = self.energy - self.energy[0] - self.input_work - self.other_work
         for event in self.events:
@@ -157,15 +169,15 @@ class Trajectory:
             drift[np.searchsorted(self.t, event.t, side="right") - 1:] += event.energy_loss
         return drift
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.t)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else "empty"
         return (f"Trajectory({self.robot!r}, {len(self)} states, {span}, {len(self.events)} events, "
                 f"{self.method}/{self.formulation}/{self.stabilisation})")
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Array:
         """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, or a constraint row."""
         if not isinstance(name, str):
             raise InputError(f"expected the name of a column, got {shown(name)}")
@@ -177,7 +189,7 @@ class Trajectory:
             return self.lam[:, self.row_names.index(name)]
         return self.q[:, _place(name, self.coordinate_names + self.row_names)]
 
-    def plot(self, names=None, ax=None):
+    def plot(self, names: str | Sequence[str] | None = None, ax: Any = None) -> Any:
         """Plot columns over time, with events as vertical lines.
 
         Parameters
@@ -210,7 +222,8 @@ class Trajectory:
 
         return plot(self, names, ax)
 
-    def animate(self, path, robot=None, speed=1.0, rate=25.0, progress=None):
+    def animate(self, path: PathLike, robot: Robot | None = None, speed: float = 1.0, rate: float = 25.0,
+                progress: bool | None = None) -> Path:
         """Write an animation of the run.
 
         Parameters
@@ -251,7 +264,7 @@ class Trajectory:
         animate = by_name("liedyn.look.animation:animate")
         return animate(self, path, robot if robot is not None else self._robot, speed, rate, progress)
 
-    def to_dataframe(self):
+    def to_dataframe(self) -> Any:
         """All columns as a pandas table, one row for each state.
 
         Returns
@@ -283,7 +296,7 @@ class Trajectory:
         return pandas.DataFrame({name: self[name] for name in names} | {name: getattr(self, name) for name in numbers},
                                 index=pandas.Index(self.t, name="t"))
 
-    def save(self, path):
+    def save(self, path: PathLike) -> Path:
         """Write everything to one ``.npz`` file.
 
         Parameters
@@ -328,7 +341,7 @@ class Trajectory:
         return path
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: PathLike) -> Trajectory:
         """Read a file that `save` has written.
 
         Parameters

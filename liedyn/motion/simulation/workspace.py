@@ -1,4 +1,5 @@
 """Settings, inputs and scratch arrays of a run's compiled loops, and the statuses with which steps end."""
+# mypy: ignore-errors
 from typing import NamedTuple
 
 import numpy as np
@@ -151,7 +152,8 @@ class Rows(NamedTuple):
 
 def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
     """Scratch arrays of a run by a method with `stages` stages, in momenta or not."""
-    n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
+    n, m, nq, nu = robot.nv, int(robot.packed.ints[N_ROWS]), robot.nq, len(inputs.names)
+    links = int(robot.packed.ints[N_LINKS])
     every, holonomic = np.ones((2, m), np.int64)
     elements, of_elements = robot.elements or NO_ELEMENTS, n if robot.elements else 0
     holonomic_rows(robot.packed, holonomic)
@@ -176,7 +178,7 @@ def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
 
 def make_rows(robot, count):
     """Rows for `count` states."""
-    n, m = robot.nv, int(robot.ints[N_ROWS])
+    n, m = robot.nv, int(robot.packed.ints[N_ROWS])
     return Rows(np.empty(count), np.zeros(count, np.int64), np.empty((count, robot.nq)), np.empty((count, n)),
                 np.empty((count, n)), np.empty((count, n)), np.empty((count, m)), np.zeros((count, N_SCALARS)),
                 np.full((count, 2 * n + m), np.nan))

@@ -7,8 +7,13 @@ them: what a joint does not tell apart of a body is seen as part of the body tha
 
 Random states that a mechanism can have: closed configurations, velocities and accelerations that keep them so.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -26,6 +31,13 @@ from liedyn.model.packed import BODIES_AT, BODY_I, BODY_LINK
 from liedyn.tasks.identification.dynamic_parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
 from liedyn.tasks.identification.parameter_projection import allowed_motions, require_allowed
 from liedyn.tasks.identification.regression import tree_regressor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, Integers
 
 LONGEST = 0.5
 """Step of the walk from one closed configuration to the next: its largest coordinate [rad, m]."""
@@ -135,28 +147,30 @@ class BaseParameters:
 'panda_link1.Jzz + panda_link2.Jyy')
     """
 
-    names: tuple
-    expressions: tuple
-    parameters: tuple
-    columns: np.ndarray
-    coefficients: np.ndarray
-    alone: tuple
-    grouped: tuple
-    unidentifiable: tuple
-    gap: tuple
+    names: tuple[str, ...]
+    expressions: tuple[str, ...]
+    parameters: tuple[str, ...]
+    columns: Integers
+    coefficients: Array
+    alone: tuple[str, ...]
+    grouped: tuple[str, ...]
+    unidentifiable: tuple[str, ...]
+    gap: tuple[float, ...]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.names)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"BaseParameters({len(self)} combinations of {len(self.parameters)} parameters, {len(self.alone)} of "
                 f"them alone; {len(self.unidentifiable)} without influence)")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(map(printable, self.expressions))
 
 
-def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, seed=0):
+def base_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = (), q: ArrayLike | None = None,
+                    v: ArrayLike | None = None, a: ArrayLike | None = None, tolerance: float = 1e-6,
+                    seed: int = 0) -> BaseParameters:
     """The combinations of parameters that motions of a robot depend on, by name; of closed mechanisms too.
 
     Parameters
@@ -230,11 +244,11 @@ def structure(robot, include=(), free=slice(None), motion=None, tolerance=1e-6, 
     """`base_parameters` of those parameters that are free; others are taken to be without influence."""
     parameters = tuple(dynamic_parameters(robot, include))
     key = "base parameters", parameters, np.arange(len(parameters))[free].tobytes(), tolerance, seed
-    if motion is None and key in robot.memo:
-        return robot.memo[key]
+    if motion is None and key in robot._memo:
+        return robot._memo[key]
     found = structure_of(robot, include, free, motion, tolerance, seed)
     if motion is None:
-        robot.memo[key] = found
+        robot._memo[key] = found
     return found
 
 
@@ -282,8 +296,8 @@ def grouped(robot, parameters, W, tolerance):
 
 def preference(robot, count):
     """Numbers of all parameters in the order in which they are kept: bodies outward, then what joints have."""
-    at = robot.ints[BODIES_AT]
-    links = [robot.ints[at + BODY_I * b + BODY_LINK] for b in range(robot.nbodies)]
+    at = robot.packed.ints[BODIES_AT]
+    links = [robot.packed.ints[at + BODY_I * b + BODY_LINK] for b in range(robot.nbodies)]
     bodies = sorted(range(robot.nbodies), key=links.__getitem__)
     return [INERTIA * b + k for b in bodies for k in INSIDE] + list(range(INERTIA * robot.nbodies, count))
 

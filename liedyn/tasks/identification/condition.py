@@ -43,7 +43,7 @@ def log_condition(robot, motion, columns, kept, sizes, width):
 
 def of_parameters(robot, pi):
     """The robot as kernels see it with any inertial parameters, and nothing else in its joints."""
-    floats, ints = robot.floats.copy(), robot.ints
+    floats, ints = robot.packed.floats.copy(), robot.packed.ints
     packed = robot.packed._replace(floats=floats)
     links, dofs = links_of(packed)[1], dofs_of(packed)[1]
     moments = np.zeros((len(links), 4, 4))

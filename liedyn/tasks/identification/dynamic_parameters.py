@@ -1,4 +1,9 @@
 """The parameters in which inverse dynamics is linear: ten of each body, and what joints have besides, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import names, require_robot
@@ -8,6 +13,12 @@ from liedyn.model.inertial_parameters import PARAMETERS, inertial_parameters, wi
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.packed import DOF_ARMATURE, DOF_DAMPING, dofs_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+
 JOINT_PARAMETERS = "armature", "damping", "coulomb", "offset"
 """Multiply the acceleration, the velocity, its direction, and 1."""
 FRICTION_WIDTH = 1e-3
@@ -15,7 +26,7 @@ FRICTION_WIDTH = 1e-3
 INERTIA = len(PARAMETERS)
 
 
-def dynamic_parameters(robot, include=()):
+def dynamic_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = ()) -> dict[str, float]:
     """Names and values of all parameters that `regressor` has columns for.
 
     Parameters

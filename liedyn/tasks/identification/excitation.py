@@ -6,7 +6,12 @@ begin and end at rest: sum a_jk = 0, sum k b_jk = 0. They are periodic, so that 
 hold no frequency above the last one, so that their derivatives are known exactly. Of an open tree the condition number
 and its exact derivatives by the coefficients go to SLSQP; of a closed mechanism to COBYLA, which needs no derivatives.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,6 +28,13 @@ from liedyn.tasks.identification.dynamic_parameters import joint_columns
 from liedyn.tasks.identification.parameter_projection import allowed_motions
 from liedyn.tasks.identification.regression import tree_regressor
 from liedyn.tasks.identification.signals import completed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 WIDTH = 0.05
 """Coulomb friction turns its sign within this rate while a motion is sought, so that derivatives exist [rad/s, m/s]."""
@@ -66,20 +78,20 @@ class Excitation:
     (True, (100, 6), 0.0)
     """
 
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    names: tuple
-    center: np.ndarray
-    sines: np.ndarray
-    cosines: np.ndarray
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    names: tuple[str, ...]
+    center: Array
+    sines: Array
+    cosines: Array
     duration: float
     condition: float
     started: float
     _robot: object = field(default=None, repr=False)
 
-    def at(self, t):
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """The motion at any times.
 
         Parameters
@@ -112,13 +124,14 @@ class Excitation:
         x = np.concatenate([self.center[:, None], self.sines, self.cosines], axis=1)
         return motion_of(self._robot, self.names, x, series(t, self.duration, self.sines.shape[1]), self._robot.home)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"Excitation({len(self.names)} coordinates, {self.sines.shape[1]} harmonics in {self.duration:g} s, "
                 f"condition {self.condition:.3g})")
 
 
-def excitation(robot, duration=10.0, harmonics=5, include=(), limits=None, speed=None, samples=100, iterations=100,
-               seed=0):
+def excitation(robot: Robot, duration: float = 10.0, harmonics: int = 5, include: Sequence[str] | dict[str, Any] = (),
+               limits: dict[str, Any] | None = None, speed: float | dict[str, Any] | None = None, samples: int = 100,
+               iterations: int = 100, seed: int = 0) -> Excitation:
     """A periodic motion within limits by which parameters are told as well as possible.
 
     Parameters

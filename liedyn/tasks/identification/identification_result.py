@@ -1,6 +1,11 @@
 """What `identify` found: parameters, how sure they are, what is left, and the robot that has them."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import t as student
@@ -10,6 +15,10 @@ from liedyn.machine.tables import text_table
 from liedyn.tasks.identification.base import BaseParameters
 from liedyn.tasks.identification.dynamic_parameters import with_parameters
 from liedyn.tasks.identification.regression import regressor
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,23 +67,23 @@ class Identification:
     Identification(8 base parameters from 200 equations, condition 3.1)
     """
 
-    parameters: dict
-    prior: dict
+    parameters: dict[str, float]
+    prior: dict[str, float]
     base: BaseParameters
-    estimate: np.ndarray
-    deviation: np.ndarray
-    covariance: np.ndarray
-    consistent: np.ndarray
+    estimate: Array
+    deviation: Array
+    covariance: Array
+    consistent: Array
     condition: float
-    noise: np.ndarray
-    residual: np.ndarray
-    equations: tuple
-    unexcited: tuple
+    noise: Array
+    residual: Array
+    equations: tuple[str, ...]
+    unexcited: tuple[str, ...]
     degrees: int
     _model: tuple = field(repr=False, default=())
 
     @cached_property
-    def robot(self):
+    def robot(self) -> Robot:
         """The robot with these parameters; offsets are none of a robot's and left out.
 
         Raises
@@ -85,7 +94,7 @@ class Identification:
         robot, columns, _, width, _ = self._model
         return with_parameters(robot, columns, np.array(list(self.parameters.values())), width)
 
-    def interval(self, level=0.95):
+    def interval(self, level: float = 0.95) -> Array:
         """Half widths of confidence intervals of `estimate`, by Student's distribution.
 
         Parameters
@@ -115,7 +124,7 @@ class Identification:
         level = between("level", level, 0.0, 1.0)
         return student.ppf((1.0 + level) / 2.0, self.degrees) * self.deviation
 
-    def predict(self, q, v, a):
+    def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """Forces in other motions by `parameters`, ``K^T tau`` where there are constraints, offsets included.
 
         Parameters
@@ -152,12 +161,12 @@ class Identification:
         Y = regressor(robot, q, v, a, include, self.equations if robot.row_names else None, width)
         return Y @ np.array(list(self.parameters.values())) + known(q, v, a).reshape(Y.shape[:-1])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         missing = f", {len(self.unexcited)} not excited" if self.unexcited else ""
         return (f"Identification({len(self.base)} base parameters from {self.degrees + len(self.base)} equations, "
                 f"condition {self.condition:.2g}{missing})")
 
-    def __str__(self):
+    def __str__(self) -> str:
         before = self.base.coefficients @ np.array(list(self.prior.values()))
         rows = [["", "prior", "measured", "+- 95 %", "consistent"]]
         for name, *numbers in zip(self.base.names, before, self.estimate, self.interval(), self.consistent):

@@ -4,8 +4,12 @@ The equations K^T tau = K^T Y pi are linear. Base parameters by weighted least s
 and how surely (Gautier and Khalil 1992); of all parameters with much the same fit those nearest to what was known
 before are taken whose pseudo-inertias are positive definite (`liedyn.tasks.identification.physical`).
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import warnings
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +27,13 @@ from liedyn.tasks.identification.parameter_projection import allowed_motions, ch
 from liedyn.tasks.identification.physical import nearest_consistent, reference
 from liedyn.tasks.identification.regression import known_forces, tree_regressor
 from liedyn.tasks.identification.signals import low_pass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike, IndependentNames
 
 NAMED = 0.1
 """In combinations that are not excited, parameters with less than this part of the largest share are left out."""
@@ -47,8 +58,12 @@ class Equations(NamedTuple):
     names: tuple
 
 
-def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independent=None, noise=None, consistent=True,
-             distance="entropic", prior_deviation=1.0, bounds=None, parallel=None, friction_width=FRICTION_WIDTH):
+def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike | None = None,
+             u: ArrayLike | None = None, include: Sequence[str] | dict[str, Any] = (),
+             bodies: Sequence[str] | None = None, independent: IndependentNames = None, noise: ArrayLike | None = None,
+             consistent: bool = True, distance: str = "entropic", prior_deviation: float = 1.0,
+             bounds: dict[str, Any] | None = None, parallel: tuple[float, ...] | None = None,
+             friction_width: float = FRICTION_WIDTH) -> Identification:
     """Masses, first moments, inertias, friction and armatures from measured motions and forces.
 
     Parameters

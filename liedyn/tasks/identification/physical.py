@@ -8,6 +8,10 @@ size and place. Two distances from it, the same to second order and the same in 
     quadratic   |S - 1|^2 / 2                (Lee, Wensing and Park 2020)
     entropic    tr S - log det S - 4         (Lee, Wensing and Park 2020; twice Kullback and Leibler's)
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import numpy as np
 
 from liedyn.machine.errors import LiedynError
@@ -67,7 +71,9 @@ class IdentificationError(LiedynError):
         What the solver said.
     """
 
-    def __init__(self, message, status):
+    status: str
+
+    def __init__(self, message: str, status: str) -> None:
         super().__init__(message)
         self.status = status
 

@@ -1,4 +1,10 @@
 """The regressor with all that joints have, of closed mechanisms too; and what of inverse dynamics is known besides."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import positive
@@ -13,8 +19,16 @@ from liedyn.tasks.identification.dynamic_parameters import (
 )
 from liedyn.tasks.identification.parameter_projection import allowed_motions, chosen_coordinates, require_allowed
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def regressor(robot, q, v, a, include=(), independent=None, friction_width=FRICTION_WIDTH):
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike, IndependentNames
+
+
+def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, include: Sequence[str] | dict[str, Any] = (),
+              independent: IndependentNames = None, friction_width: float = FRICTION_WIDTH) -> Array:
     """Inverse dynamics as a matrix times parameters; of closed mechanisms without the forces of the loops.
 
     Parameters

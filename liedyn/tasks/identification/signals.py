@@ -5,6 +5,12 @@ and backward takes noise away and shifts nothing in time, and derivatives are ta
 of fifth degree through it. The filter's beginning and end are not to be trusted, for a period of the cutoff. Forces are
 not to be filtered like that: friction that changes its sign is as fast as anything (`identify`, parallel).
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.interpolate import make_interp_spline
 from scipy.signal import butter, sosfiltfilt
@@ -18,13 +24,19 @@ from liedyn.mechanics.tree.places import places_of
 from liedyn.model.calls.boundary import is_usable
 from liedyn.tasks.identification.parameter_projection import allowed_motions
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
+
 PERIODS = 1e-9, 1e9
 """Of samples [s]."""
 FEWEST = 30
 """Samples of a signal: fewer are no motion, and filters need room at both ends."""
 
 
-def low_pass(x, period, cutoff, order=4):
+def low_pass(x: ArrayLike, period: float, cutoff: float, order: int = 4) -> Array:
     """A signal without what is faster than a frequency, not shifted in time.
 
     Parameters
@@ -67,7 +79,8 @@ def low_pass(x, period, cutoff, order=4):
     return sosfiltfilt(sections, x, axis=0, padlen=min(len(x) - 1, max(FEWEST - 1, int(1.0 / (cutoff * period)))))
 
 
-def measured_motion(robot, coordinates, period, cutoff=None, guess=None):
+def measured_motion(robot: Robot, coordinates: dict[str, Any], period: float, cutoff: float | None = None,
+                    guess: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """Configurations, velocities and accelerations from sampled coordinates.
 
     Parameters

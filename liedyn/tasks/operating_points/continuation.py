@@ -4,7 +4,12 @@ What is free of an operating point, the parameter included, is one more than the
 (`liedyn.tasks.operating_points.curve`). Special points change a test function, or a count of eigenvalues, between two
 steps; their roots are where they are (`liedyn.tasks.operating_points.special_points`).
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +22,14 @@ from liedyn.tasks.operating_points.curve import Curve, OffTheCurve
 from liedyn.tasks.operating_points.equilibrium_problem import FAMILY, Problem
 from liedyn.tasks.operating_points.special_points import eigenvalues, is_undecided, special_points
 from liedyn.tasks.operating_points.trim_result import Trim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.operating_points.special_points import SpecialPoint
+    from liedyn.typing import Array, ArrayLike, Complexes
 
 EASY, LONGER, SHORTER, LEAST = 3, 1.5, 0.5, 1e-7
 """With so few corrections the next step is longer; how steps grow and shrink, and the part of the first one at which
@@ -60,25 +73,27 @@ class Branch:
     """
 
     name: str
-    parameter: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    eigenvalues: np.ndarray
-    special: list
-    parameters: dict
+    parameter: Array
+    q: Array
+    v: Array
+    u: Array
+    eigenvalues: Complexes
+    special: list[SpecialPoint]
+    parameters: dict[str, Any]
     ended: str
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         found = ", ".join(f"{each.kind} at {each.parameter:.6g}" for each in self.special) or "no special points"
         return f"Branch({len(self.parameter)} points over {printable(self.name)}, {found}, ended: {self.ended})"
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.parameter)
 
 
-def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02, longest=0.1, points=1000,
-                 direction=1, rank_tolerance=RANK_TOLERANCE):
+def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str | float, span: ArrayLike,
+                 free: Sequence[str] | None = None, hold: Sequence[str] | None = None, step: float = 0.02,
+                 longest: float = 0.1, points: int = 1000, direction: int = 1,
+                 rank_tolerance: float = RANK_TOLERANCE) -> Branch:
     """Follow the equilibria of a robot while a parameter changes, round turning points too.
 
     Parameters

@@ -10,6 +10,7 @@ Where balances are redundant (rolling, inputs that act on several coordinates at
 U^T J S stands for them, with U the left singular vectors of J S somewhere before, chosen again where they do not tell
 the balances apart any more.
 """
+# mypy: ignore-errors
 from dataclasses import dataclass
 
 import numpy as np

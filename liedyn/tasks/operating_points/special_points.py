@@ -10,7 +10,12 @@ Of N the eigenvalues in the left half-plane are counted, of A those in the right
 halved until one difference is left in each part, so that two within a step do not cancel. What other branch crosses is
 found by going along the second null vector: its parameter says whether this is a pitchfork.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -18,6 +23,10 @@ from numpy.polynomial import Chebyshev
 from liedyn.machine.errors import LiedynError
 from liedyn.tasks.operating_points.curve import Place
 from liedyn.tasks.operating_points.trim_result import outcome
+
+if TYPE_CHECKING:
+    from liedyn.tasks.operating_points.trim_result import Trim
+    from liedyn.typing import Array
 
 AXIS, GREY = 1e-6, 30.0
 """Real part, as a part of the largest eigenvalue, up to which one is on the imaginary axis; within this factor of it
@@ -75,13 +84,13 @@ class SpecialPoint:
 
     kind: str
     parameter: float
-    q: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
+    q: Array
+    v: Array
+    u: Array
     frequency: float = 0.0
     form: str = ""
-    unstable: tuple = (0, 0)
-    crossing: object = None
+    unstable: tuple[int, ...] = (0, 0)
+    crossing: Trim | None = None
 
 
 # ---- stability

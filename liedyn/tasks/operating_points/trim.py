@@ -18,7 +18,12 @@ continuation (Kelley and Keyes 1998) takes implicit Euler steps, longer and long
 
 until they are Newton's.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +39,14 @@ from liedyn.tasks.operating_points import resting
 from liedyn.tasks.operating_points.equilibrium_problem import Problem, place_rows
 from liedyn.tasks.operating_points.newton import search, unmet
 from liedyn.tasks.operating_points.trim_result import TrimError, outcome, stacked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.operating_points.trim_result import Trim
+    from liedyn.typing import ArrayLike
 
 SHORT, LEAST, MOST = 0.1, 1e-12, 1e12
 """The first step in time moves no coordinate further [rad, m]; steps in time at which it is given up, and at most."""
@@ -70,9 +83,10 @@ def relaxed(problem, here):
         here, before = there, after
     return None, STEPS
 
-
-def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=1e-10, iterations=100,
-         rank_tolerance=RANK_TOLERANCE):
+def trim(robot: Robot, q: ArrayLike, v: ArrayLike | None = None, u: ArrayLike | dict[str, Any] | None = None,
+         hold: dict[str, Any] | Sequence[str] | None = None, free: Sequence[str] | None = None,
+         bounds: dict[str, Any] | None = None, tolerance: float = 1e-10, iterations: int = 100,
+         rank_tolerance: float = RANK_TOLERANCE) -> Trim:
     """Find an equilibrium, or a steady motion, near a guess.
 
     Where does it come to rest under these inputs: ``trim(robot, q, u=[3.0])``. Which inputs hold this pose:

@@ -1,5 +1,9 @@
 """What `trim` finds, and what it says where it finds nothing."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -7,6 +11,12 @@ from liedyn.machine.errors import LiedynError
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.tasks.operating_points.equilibrium_problem import FAMILY
 from liedyn.tasks.operating_points.newton import freedom
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, Objects
 
 
 class TrimError(LiedynError):
@@ -28,7 +38,9 @@ class TrimError(LiedynError):
     False
     """
 
-    def __init__(self, text, nearest):
+    nearest: Trim
+
+    def __init__(self, text: str, nearest: Trim) -> None:
         super().__init__(text)
         self.nearest = nearest
 
@@ -72,21 +84,21 @@ class Trim:
     0
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    tau: np.ndarray
-    residual: dict
-    drift: dict
+    q: Array
+    v: Array
+    u: Array
+    tau: Array
+    residual: dict[str, Any]
+    drift: dict[str, Any]
     freedom: int
     iterations: int
     reached: bool
-    parameters: dict = field(default_factory=dict)
-    contacts: dict = field(default_factory=dict)
-    contact_wrenches: dict = field(default_factory=dict)
-    robot: object = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    contacts: dict[str, Any] = field(default_factory=dict)
+    contact_wrenches: dict[str, Any] = field(default_factory=dict)
+    robot: Robot | Objects | None = None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         left = max((np.abs(x).max(initial=0.0) for x in self.residual.values()), default=0.0)
         how = "reached" if np.all(self.reached) else "not reached"
         return f"Trim({how}, residual {left:.3g}, freedom {self.freedom})"

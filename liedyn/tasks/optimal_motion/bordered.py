@@ -12,6 +12,7 @@ Unknowns meet those of their own interval and of the next one, so K has a narrow
 algorithm of Cuthill and McKee (1969) finds. Elimination in a band takes time and memory in proportion to the number of
 intervals; where there is none, it is sparse. Products such as A A^T are not made: a full column of A fills them.
 """
+# mypy: ignore-errors
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 from scipy.linalg.lapack import dgbtrf, dgbtrs

@@ -11,15 +11,22 @@ the first one of the next interval, read in the chart of this one. Inputs are un
 interval to interval, a polynomial of degree s - 1 in between. Ends are points: what is asked for of knots is met there
 and not extrapolated to, as with Gauss's or Radau's points.
 """
-import functools
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.machine.typed_decorators import once
 from liedyn.tasks.optimal_motion.dynamics import motion_at, rates_in
 from liedyn.tasks.optimal_motion.samples import Blocks, Layout, node_samples
 
+if TYPE_CHECKING:
+    from typing import Any
 
-@functools.lru_cache
+
+@once
 def lobatto(s):
     """Points c (s,) in [0, 1], the matrix a (s, s) of integrals from 0 to c_i, and as columns the coefficients of
     the polynomials that are one at a point, lowest power first."""
@@ -45,7 +52,7 @@ class Collocation:
     """
 
     name = "collocation"
-    motion_at = staticmethod(motion_at)
+    motion_at: Any = staticmethod(motion_at)
 
     def __init__(self, charts, mesh, points):
         N, s = len(mesh) - 1, points

@@ -1,4 +1,5 @@
 """What is asked for at the start, at the goal and on the way: states, configurations, named coordinates, targets."""
+# mypy: ignore-errors
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +33,10 @@ class Condition:
     targets : tuple of Target
     """
 
-    q: np.ndarray = None
-    v: np.ndarray = None
+    q: np.ndarray | None = None
+    v: np.ndarray | None = None
     rows: tuple = ()
-    values: dict = None
+    values: dict | None = None
     targets: tuple = ()
 
     def near(self, robot, q):

@@ -1,4 +1,5 @@
 """What cannot be: conditions beyond limits, ways too long for limits of speed; and what actuators cannot do at rest."""
+# mypy: ignore-errors
 import numpy as np
 from scipy.linalg import matrix_balance
 

@@ -17,6 +17,7 @@ limits cut many in a row short while violations are large, violations are mended
 (`liedyn.tasks.optimal_motion.restoration`): such steps would creep along the limits, and the multipliers grow without
 end.
 """
+# mypy: ignore-errors
 import numpy as np
 from scipy.sparse import block_array, csc_matrix, diags_array
 

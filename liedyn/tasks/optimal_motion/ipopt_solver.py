@@ -3,6 +3,8 @@
 CasADi sees cost and constraints, their sparse Jacobians and the Hessian as functions of its own kind (callbacks), whose
 values are those of the program.
 """
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.compiled.slices import interrupts_noted
@@ -70,34 +72,35 @@ def _upper(casadi, H, n):
 def _callbacks(casadi, interrupts):
     """A maker of functions of CasADi from functions of arrays, with patterns of what goes in and comes out. They fail
     once something stands in the lists `interrupts`: Ipopt then gives up."""
-    class Callback(casadi.Callback):
-        def __init__(self, name, function, given, found, jacobian=None):
-            casadi.Callback.__init__(self)
-            self.function, self.given, self.found, self.jacobian_of_it = function, given, found, jacobian
-            self.construct(name, {})
+    if not TYPE_CHECKING:  # they would take it for one of the module
+        class Callback(casadi.Callback):
+            def __init__(self, name, function, given, found, jacobian=None):
+                casadi.Callback.__init__(self)
+                self.function, self.given, self.found, self.jacobian_of_it = function, given, found, jacobian
+                self.construct(name, {})
 
-        def get_n_in(self):
-            return len(self.given)
+            def get_n_in(self):
+                return len(self.given)
 
-        def get_n_out(self):
-            return len(self.found)
+            def get_n_out(self):
+                return len(self.found)
 
-        def get_sparsity_in(self, i):
-            return self.given[i]
+            def get_sparsity_in(self, i):
+                return self.given[i]
 
-        def get_sparsity_out(self, i):
-            return self.found[i]
+            def get_sparsity_out(self, i):
+                return self.found[i]
 
-        def eval(self, arguments):
-            if any(interrupts):
-                raise RuntimeError("interrupted")
-            return self.function(*(np.asarray(each).ravel() for each in arguments))
+            def eval(self, arguments):
+                if any(interrupts):
+                    raise RuntimeError("interrupted")
+                return self.function(*(np.asarray(each).ravel() for each in arguments))
 
-        def has_jacobian(self):
-            return self.jacobian_of_it is not None
+            def has_jacobian(self):
+                return self.jacobian_of_it is not None
 
-        def get_jacobian(self, *_):
-            return self.jacobian_of_it
+            def get_jacobian(self, *_):
+                return self.jacobian_of_it
 
     return Callback
 

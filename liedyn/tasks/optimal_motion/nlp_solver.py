@@ -1,10 +1,18 @@
 """Solvers of nonlinear programs, and what they are told."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from liedyn.machine.arguments import positive, whole
 from liedyn.machine.errors import InputError, shown, suggestion
 from liedyn.tasks.optimal_motion import interior_point, ipopt_solver, scipy_solver
 from liedyn.tasks.optimal_motion.solving import Options
+
+if TYPE_CHECKING:
+    from typing import Any
 
 SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 SETTINGS = {"liedyn": interior_point.SETTINGS, "scipy": scipy_solver.SETTINGS}
@@ -51,9 +59,9 @@ class NLPSolver:
     iterations: int = 500
     feasibility: float = 1e-8
     optimality: float = 1e-6
-    settings: dict = None
+    settings: dict[str, Any] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name not in SOLVERS:
             raise InputError(f"unknown solver {shown(self.name)}, {suggestion(self.name, SOLVERS)}")
         settings = {} if self.settings is None else self.settings
@@ -69,7 +77,7 @@ class NLPSolver:
             object.__setattr__(self, name, x)
 
     @property
-    def options(self):
+    def options(self) -> dict[str, Any]:
         """`Options` of a cold start."""
         return Options(self.iterations, self.optimality, self.feasibility, self.settings, None)
 

@@ -1,5 +1,10 @@
 """An optimal motion: a trajectory with inputs, cost, multipliers and errors, which can be asked at any time."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +18,11 @@ from liedyn.motion.simulation.recorder import energies_at
 from liedyn.motion.simulation.trajectory import Trajectory
 from liedyn.tasks.optimal_motion.between_nodes import SEEN, excess
 from liedyn.tasks.optimal_motion.dynamics import motion_at
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.typing import Array, ArrayLike
 
 ROWS = 10
 """Rows of the trajectory in each interval."""
@@ -29,7 +39,11 @@ class OptimizationError(LiedynError):
         How far the worst rows of the program are beyond their limits, by what they are.
     """
 
-    def __init__(self, message, motion=None, violations=None):
+    motion: OptimalMotion | None
+    violations: dict[str, Any]
+
+    def __init__(self, message: str, motion: OptimalMotion | None = None,
+                 violations: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.motion = motion
         self.violations = violations or {}
@@ -85,34 +99,34 @@ class OptimalMotion(Trajectory):
     True
     """
 
-    u: np.ndarray = None
+    u: Array | None = None
     cost: float = float("nan")
     duration: float = float("nan")
-    knots: np.ndarray = None
-    errors: np.ndarray = None
-    excess: dict = field(default_factory=dict)
+    knots: Array | None = None
+    errors: Array | None = None
+    excess: dict[str, Any] = field(default_factory=dict)
     outcome: str = ""
     optimality: float = float("nan")
     violation: float = float("nan")
     iterations: int = 0
     time: float = float("nan")
     solver: str = ""
-    multipliers: np.ndarray = None
-    row_labels: tuple = ()
-    actuator_names: tuple = ()
+    multipliers: Array | None = None
+    row_labels: tuple[str, ...] = ()
+    actuator_names: tuple[str, ...] = ()
     # transcription, unknowns and motion at the nodes: neither saved nor pickled
     _plan: object = field(default=None, compare=False)
     # densities of limits (liedyn.tasks.optimal_motion.carried), for motions that begin with this one
     _densities: object = field(default=None, compare=False)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return super().__getstate__() | {"_plan": None, "_densities": None}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"OptimalMotion({self.robot!r}, {self.duration:.6g} s, cost {self.cost:.6g}, {self.outcome}, "
                 f"{len(self.knots) - 1} intervals, {self.iterations} iterations of {self.solver})")
 
-    def at(self, t):
+    def at(self, t: float | ArrayLike) -> tuple[Array, Array, Array]:
         """State and inputs at any time of the motion.
 
         Parameters
@@ -149,7 +163,7 @@ class OptimalMotion(Trajectory):
         found = inside(self._plan, times / self.duration)
         return tuple(x[0] for x in found) if given.ndim == 0 else found
 
-    def feedforward(self, t, q, v):
+    def feedforward(self, t: float, q: Array, v: Array) -> Array:
         """The inputs at time t, as ``u=motion.feedforward`` of `simulate` and feedback laws take them.
 
         Parameters

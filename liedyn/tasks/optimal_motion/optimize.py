@@ -1,6 +1,11 @@
 """Optimal motions of mechanisms: the public function, and how program, meshes and charts follow one another."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import time
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +27,18 @@ from liedyn.tasks.optimal_motion.programs import (
 from liedyn.tasks.optimal_motion.refinement import finer, interval_errors
 from liedyn.tasks.optimal_motion.solving import Problem
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.optimal_motion.path_functions import PathFunction
+    from liedyn.tasks.optimal_motion.nlp_solver import NLPSolver
+    from liedyn.tasks.optimal_motion.optimal_motion_result import OptimalMotion
+    from liedyn.tasks.reaching.targets import Target
+    from liedyn.motion.simulation.trajectory import Trajectory
+    from liedyn.typing import ArrayLike
+
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
@@ -31,9 +48,16 @@ RESCALED = 0.1
 was such a part, too, where the solver did not get further with it."""
 
 
-def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=None, limits=True, path=(), via=(),
-                    periodic=False, guess=None, method="collocation", intervals=10, points=4, tolerance=1e-6,
-                    solver="liedyn", progress=None):
+def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | tuple[Any, ...],
+                    goal: ArrayLike | dict[str, Any] | Target | tuple[Any, ...] | None = None,
+                    duration: float | tuple[Any, ...] = 1.0, cost: str | dict[str, Any] | None = None,
+                    bounds: dict[str, Any] | None = None, limits: bool = True,
+                    path: PathFunction | Sequence[PathFunction] = (), via: Sequence[tuple[Any, ...]] = (),
+                    periodic: bool | dict[str, Any] = False,
+                    guess: Trajectory | OptimalMotion | ArrayLike | None = None,
+                    method: Literal["collocation", "shooting"] = "collocation", intervals: int = 10, points: int = 4,
+                    tolerance: float | None = 1e-6, solver: str | NLPSolver = "liedyn",
+                    progress: bool | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal, for trees and closed mechanisms, by direct methods on the manifold.
 
     Parameters

@@ -1,5 +1,10 @@
 """Functions of (t, q, v, u) along a motion: users' own, with their derivatives, and distances from obstacles."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +17,13 @@ from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.jacobians import body_jacobian
 from liedyn.model.calls.boundary import as_floats, states
 from liedyn.model.travel import Travelling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -41,13 +53,13 @@ class PathFunction(Travelling):
     True
     """
 
-    f: object
-    df: object
-    low: object = -np.inf
-    high: object = np.inf
+    f: Callable[..., Any]
+    df: Callable[..., Any]
+    low: float | ArrayLike = -np.inf
+    high: float | ArrayLike = np.inf
     name: str = "path function"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for part in ("f", "df"):
             if not callable(getattr(self, part)):
                 raise InputError(f"{part} of a PathFunction must be a function, got {shown(getattr(self, part))}")
@@ -57,7 +69,8 @@ class PathFunction(Travelling):
         if (low > high).any():
             raise InputError(f"low of {self.name!r} is above high: {shown(self.low)}, {shown(self.high)}")
 
-    def check(self, robot, q, v, u, t=0.0, tolerance=1e-7):
+    def check(self, robot: Robot, q: ArrayLike, v: ArrayLike, u: ArrayLike, t: float = 0.0,
+              tolerance: float = 1e-7) -> FeedbackCheck:
         """Compare the derivatives with differences of high order, at one state.
 
         Parameters
@@ -151,7 +164,8 @@ def _call(function, part, t, q, v, u):
         raise InputError(f"{part} of {function.name!r} fails with {said(error)} at t = {t:g}") from error
 
 
-def clearance(robot, body, center, radius, point=(0.0, 0.0, 0.0)):
+def clearance(robot: Robot, body: str, center: ArrayLike, radius: float,
+              point: ArrayLike = (0.0, 0.0, 0.0)) -> PathFunction:
     """A ball that a point of a body has to stay out of, for ``path`` of `optimize_motion`.
 
     Parameters

@@ -5,6 +5,7 @@
 c has the defects of the transcription, limits at all nodes, conditions at single nodes, periodicity. Unknowns whose
 limits are equal are no unknowns of the solver (`free`). Inputs and the duration are scaled to a size of one.
 """
+# mypy: ignore-errors
 from typing import NamedTuple
 
 import numpy as np

@@ -14,6 +14,7 @@ as those of a guess that obeys no dynamics, are what there is to mend.) It ends 
 as small a part of the violations as is asked for, or where they are as small as they get near by. If they are not a
 tenth smaller there, constraints contradict each other.
 """
+# mypy: ignore-errors
 import numpy as np
 from scipy.sparse import diags_array
 

@@ -3,6 +3,7 @@
 It takes sparse Jacobians and a Hessian that need not be positive, and so can be given all that is known: it needs far
 fewer iterations than SciPy's SLSQP, whose matrices are dense and whose Hessian is learnt from nothing.
 """
+# mypy: ignore-errors
 import warnings
 from collections import deque
 

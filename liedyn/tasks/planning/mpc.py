@@ -2,10 +2,14 @@
 
 A plan seen a part of a step later, as the next sample of model-predictive control begins with it.
 """
+
+from __future__ import annotations
+
 import time
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +24,16 @@ from liedyn.tasks.planning.gait import NOW, carry, close, phases_ahead, schedule
 from liedyn.tasks.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
 from liedyn.tasks.planning.solver import GROWTH, HALVINGS as FIRST_HALVINGS, PlanError, Solver
 from liedyn.tasks.planning.step import copy_vector, owned_in_phase, put_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.planning.plan import Plan
+    from liedyn.tasks.planning.planning_problem import Cost, Limits
+    from liedyn.tasks.planning.phase_schedule import Phase
+    from liedyn.typing import Array, ArrayLike, IndependentNames
 
 
 @inline
@@ -139,8 +153,14 @@ class MPC(Travelling):
     >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, dt=2e-3, u=ld.Sampled(mpc, 0.01))
     """
 
-    def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=8,
-                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None, budget=None, schedule=None):
+    status: str
+    iterations: int
+
+    def __init__(self, robot: Robot, q: ArrayLike, v: ArrayLike, cost: Cost | Callable[..., Any], steps: int, h: float,
+                 limits: Limits | None = None, method: str = "euler", independent: IndependentNames = None,
+                 iterations: int = 8, tolerance: float = 1e-6, limit_tolerance: float = 1e-4,
+                 penalty: float | None = None, budget: float | None = None,
+                 schedule: Sequence[Phase] | None = None) -> None:
         self._cost, self._limits, self._steps = cost, limits, whole("steps", steps, 1)
         self._schedule, self._now, self._step = schedule_of(schedule), 0 if schedule is None else NOW, 0
         self._given_to_solver = robot, q, v, h, limits, method, independent
@@ -159,7 +179,7 @@ class MPC(Travelling):
         if self._schedule is None:
             self._shift(0.5)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
 
     def _solver_at(self, step, t):
@@ -180,7 +200,7 @@ class MPC(Travelling):
     def _cost_at(self, t):
         return self._cost(t) if callable(self._cost) else self._cost
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the plan: the next call is a first one.
 
         Examples
@@ -196,7 +216,7 @@ class MPC(Travelling):
         self._t, self._penalty = None, self._given
 
     @property
-    def plan(self):
+    def plan(self) -> Plan:
         """The `Plan` of the last call, its times from there on.
 
         Raises
@@ -211,7 +231,7 @@ class MPC(Travelling):
             return plan
         return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Inputs for the state as it is.
 
         Parameters

@@ -1,5 +1,10 @@
 """Timed phases of a plan as users give them, and packed for kernels (`liedyn.tasks.planning.phases`)."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import qr
@@ -21,6 +26,9 @@ from liedyn.model.packed import (
 from liedyn.tasks.planning.contact_limits import Cones
 from liedyn.tasks.planning.phases import Phases
 from liedyn.tasks.planning.planning_problem import limits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 STANDARD_GRAVITY = 9.80665
 """[m/s^2], of forces in weights of the robot, wherever it is."""
@@ -45,7 +53,7 @@ class Phase:
     >>> hop = [ld.Phase(["foot"], 20), ld.Phase([], 15), ld.Phase(["foot"], 20)]
     """
 
-    closed: object
+    closed: Sequence[str]
     steps: int
 
 

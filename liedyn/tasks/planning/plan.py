@@ -1,6 +1,11 @@
 """Plans by differential dynamic programming: inputs, states and feedback that are best for a cost, within limits."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +19,15 @@ from liedyn.model.calls.boundary import as_floats, require_usable, states
 from liedyn.tasks.planning.ddp_search import CONVERGED, ITERATIONS, STALLED, VIOLATED
 from liedyn.tasks.planning.phase_schedule import STANDARD_GRAVITY, contact_forces
 from liedyn.tasks.planning.solver import Solver
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.planning.planning_problem import Cost, Limits
+    from liedyn.tasks.planning.phase_schedule import Phase
+    from liedyn.typing import Array, ArrayLike
 
 STATUS = {CONVERGED: "converged", ITERATIONS: "no iteration is left", STALLED: "no step lowers the cost",
           VIOLATED: "limits cannot be held"}
@@ -79,33 +93,33 @@ class Plan:
     ((10, 4), (10, 4, 4), 'converged')
     """
 
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    K: np.ndarray
+    t: Array
+    q: Array
+    v: Array
+    u: Array
+    K: Array
     cost: float
-    costs: np.ndarray
+    costs: Array
     violation: float
-    multipliers: dict
+    multipliers: dict[str, Any]
     status: str
     iterations: int
-    states: tuple
-    inputs: tuple
-    phase: np.ndarray
-    contacts: dict
-    impulses: dict
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    phase: Array
+    contacts: dict[str, Any]
+    impulses: dict[str, Any]
     method: str
     h: float
     _robot: object = field(repr=False)
     _places: np.ndarray = field(repr=False)
     _bounds: tuple = field(repr=False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"Plan({len(self.u)} steps of {self.h:g} s, cost {self.cost:.6g}, {self.status} after "
                 f"{self.iterations} iterations)")
 
-    def __call__(self, t, q, v):
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Inputs of the actuators: those of the plan with its feedback, within their limits.
 
         Parameters
@@ -231,8 +245,11 @@ def first_penalty(solver, roll):
     return float(solver.log.cost[0]) / solver.steps or 1.0
 
 
-def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independent=None, start=None, iterations=200,
-        tolerance=1e-9, limit_tolerance=1e-6, penalty=None):
+def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Sequence[Phase], h: float,
+        limits: Limits | None = None, method: Literal["euler", "midpoint", "rk4"] = "midpoint",
+        independent: Sequence[str] | None = None, start: Plan | ArrayLike | tuple[Any, ...] | None = None,
+        iterations: int = 200, tolerance: float = 1e-9, limit_tolerance: float = 1e-6,
+        penalty: float | None = None) -> Plan:
     """Plan a motion of least cost by differential dynamic programming, on the manifold of the constraints.
 
     Parameters

@@ -1,5 +1,9 @@
 """What a plan is to make small and what it must hold, as users say it; and the same as kernels take it."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +16,12 @@ from liedyn.tasks.planning.objective import COORDINATE, PLACE, SPEED, TARGET, Ob
 from liedyn.tasks.reaching.packing import pack
 from liedyn.tasks.reaching.target_rows import GOAL, RECORD
 from liedyn.tasks.reaching.targets import Target, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.typing import ArrayLike
 
 FINE = 1e-12
 """Closed states are known to about this."""
@@ -48,14 +58,14 @@ class Cost:
     >>> cost = ld.Cost(Q=1e-3, R=1e-4, terminal_targets=reach)
     """
 
-    Q: object = 0.0
-    R: object = 1.0
-    q: object = None
-    v: object = None
-    u: object = None
-    targets: object = ()
-    terminal_Q: object = 0.0
-    terminal_targets: object = ()
+    Q: float | ArrayLike | dict[str, Any] = 0.0
+    R: float | ArrayLike | dict[str, Any] = 1.0
+    q: ArrayLike | None = None
+    v: ArrayLike | None = None
+    u: ArrayLike | None = None
+    targets: Target | Sequence[Target] = ()
+    terminal_Q: Any = 0.0
+    terminal_targets: Target | Sequence[Target] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +94,11 @@ class Limits:
     >>> limits = ld.Limits(inputs=(-2e5, 2e5), coordinates={"lift_rod": (-0.3, 0.5)}, speeds={"boom": (-1.0, 1.0)})
     """
 
-    inputs: object = None
-    coordinates: object = None
-    speeds: object = None
-    targets: object = ()
-    contacts: object = True
+    inputs: tuple[ArrayLike, ArrayLike] | dict[str, Any] | None = None
+    coordinates: dict[str, Any] | None = None
+    speeds: dict[str, Any] | None = None
+    targets: Sequence[tuple[Target, Any, Any]] = ()
+    contacts: bool | dict[str, Any] = True
 
 
 def limits_of(limits):

@@ -1,4 +1,9 @@
 """A search for plans of one robot, with all arrays that it needs: made once, used again for each plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.linear.linearize import linearize
@@ -27,6 +32,9 @@ from liedyn.tasks.planning.phase_schedule import knots_of, no_phases, pack_phase
 from liedyn.tasks.planning.planning_problem import cost_floor, limits_of, objective_of
 from liedyn.tasks.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 
+if TYPE_CHECKING:
+    from liedyn.typing import Array
+
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
 HALVINGS = 12
 """Parts of a change that are tried, each half of the one before."""
@@ -51,7 +59,11 @@ class PlanError(LiedynError):
     True
     """
 
-    def __init__(self, message, knot, q, v):
+    knot: int
+    q: Array
+    v: Array
+
+    def __init__(self, message: str, knot: int, q: Array, v: Array) -> None:
         super().__init__(message)
         self.knot, self.q, self.v = knot, q, v
 

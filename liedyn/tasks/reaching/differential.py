@@ -6,6 +6,12 @@ level of priority after level, each within what those before leave free. Without
 step of inverse kinematics (`liedyn.tasks.reaching.reaching_steps`), compiled; with them, or by name, a solver of
 quadratic programs.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.arguments import flag, floats, non_negative, positive, require_robot
@@ -31,6 +37,14 @@ from liedyn.tasks.reaching.reaching_steps import Task, bounded_step
 from liedyn.tasks.reaching.solve import SHARED, held, rows_for_targets
 from liedyn.tasks.reaching.target_rows import target_errors
 from liedyn.tasks.reaching.targets import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.reaching.targets import Target
+    from liedyn.typing import Array, ArrayLike
 
 CONTRADICTION = 1e-8
 """What is left of the loops' equations by a velocity that satisfies them, as a part of their largest number or of 1."""
@@ -124,8 +138,11 @@ def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate,
         left[b] = largest_size(room.g) / size
 
 
-def differential_inverse_kinematics(robot, q, targets, dt, rate=None, posture=None, hold=(), limits=True,
-                                    velocity_limit=None, damping=1e-6, inequalities=None, solver=None):
+def differential_inverse_kinematics(robot: Robot, q: ArrayLike, targets: Target | Sequence[Target], dt: float,
+                                    rate: float | None = None, posture: ArrayLike | None = None,
+                                    hold: Sequence[str] = (), limits: bool = True,
+                                    velocity_limit: float | ArrayLike | None = None, damping: float = 1e-6,
+                                    inequalities: tuple[Any, ...] | None = None, solver: str | None = None) -> Array:
     """Velocity that leads to targets: on loops, within limits of positions and velocities; for control, each period.
 
     Parameters

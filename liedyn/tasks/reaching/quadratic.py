@@ -1,4 +1,8 @@
 """Least squares behind equations and within bounds by solvers of quadratic programs, which are extras."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import numpy as np
 
 from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
@@ -19,7 +23,9 @@ class InfeasibleError(LiedynError):
         By how much the nearest one misses them, where that is known, else NaN.
     """
 
-    def __init__(self, text, left=np.nan):
+    left: float
+
+    def __init__(self, text: str, left: float = np.nan) -> None:
         super().__init__(text)
         self.left = left
 

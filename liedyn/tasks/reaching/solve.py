@@ -1,7 +1,12 @@
 """Inverse kinematics: configurations in which bodies are where they should be."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 import math
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +24,14 @@ from liedyn.tasks.reaching.reaching_problem import HELD, PLACE
 from liedyn.tasks.reaching.reaching_search import WAITING, search_states
 from liedyn.tasks.reaching.target_rows import LEVEL, ROW, ROWS
 from liedyn.tasks.reaching.targets import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.tasks.reaching.targets import Target
+    from liedyn.typing import Array, ArrayLike
 
 SHARED = 64
 """Rows from which on threads are worth waking."""
@@ -47,7 +60,9 @@ class ReachError(LiedynError):
     False
     """
 
-    def __init__(self, text, nearest):
+    nearest: InverseKinematics
+
+    def __init__(self, text: str, nearest: InverseKinematics) -> None:
         super().__init__(text)
         self.nearest = nearest
 
@@ -82,18 +97,21 @@ class InverseKinematics:
     InverseKinematics(2 of 2 reached)
     """
 
-    q: np.ndarray
+    q: Array
     reached: bool
-    errors: dict
+    errors: dict[str, Any]
     iterations: int
     restarts: int
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"InverseKinematics({np.count_nonzero(self.reached)} of {np.size(self.reached)} reached)"
 
 
-def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=True, tolerance=1e-6,
-                       angle_tolerance=1e-6, restarts=20, iterations=100, seed=0, path=False, unreached=None):
+def inverse_kinematics(robot: Robot, targets: Target | Sequence[Target], q0: ArrayLike | None = None,
+                       posture: ArrayLike | None = None, hold: Sequence[str] = (), limits: bool = True,
+                       tolerance: float = 1e-6, angle_tolerance: float = 1e-6, restarts: int = 20,
+                       iterations: int = 100, seed: int = 0, path: bool = False,
+                       unreached: Literal["raise", "warn", "ignore"] | None = None) -> InverseKinematics:
     """Configurations in which bodies are where they should be: on closed loops, within limits, one or thousands.
 
     Parameters
@@ -197,9 +215,9 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
 
 def _starts(robot, seed, count):
     """Random configurations, the same for the same seed, and kept, as they take longer than a search."""
-    known = robot.memo.get("starts", (None,))
+    known = robot._memo.get("starts", (None,))
     if known[0] != (seed, count):
-        known = robot.memo["starts"] = (seed, count), random_configuration(robot, seed, count)
+        known = robot._memo["starts"] = (seed, count), random_configuration(robot, seed, count)
     return known[1]
 
 

@@ -3,7 +3,12 @@
 A target is its error and the Jacobian of that. The kernels know those here by number
 (`liedyn.tasks.reaching.target_rows`) and call the methods of any other.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +17,12 @@ from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
 from liedyn.tasks.reaching.goals import pose_of, rotation_of, units, vector, vectors, weight_of
 from liedyn.tasks.reaching.target_rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import Array, ArrayLike
 
 GROUND = -1
 """Number of the frame of those that are relative to the ground."""
@@ -73,12 +84,12 @@ class Target:
     True
     """
 
-    weight = 1.0
-    priority = 0
-    tolerance = None
-    name = None
+    weight: ArrayLike = 1.0
+    priority: int = 0
+    tolerance: float | None = None
+    name: str | None = None
 
-    def error(self, robot, q):
+    def error(self, robot: Robot, q: ArrayLike) -> Array:
         """What should become zero.
 
         Parameters
@@ -101,7 +112,7 @@ class Target:
         """
         return self._evaluate(robot, q)[0]
 
-    def jacobian(self, robot, q):
+    def jacobian(self, robot: Robot, q: ArrayLike) -> Array:
         """The derivatives of the error along the velocity coordinates.
 
         Parameters
@@ -124,14 +135,14 @@ class Target:
         """
         return self._evaluate(robot, q)[1]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         object.__setattr__(self, "parts", self._parts())  # once, as targets do not change
 
     def _evaluate(self, robot, q):
         return by_name("liedyn.tasks.reaching.packing:evaluate")(robot, self, q)  # which knows the targets
 
-    parts = ()
+    parts: tuple[Any, ...] = ()
     """What kernels know it by; of targets with methods of their own nothing."""
 
 
@@ -139,10 +150,10 @@ class Target:
 class KnownTarget(Target):
     """What targets that the kernels know have besides their place: attributes as for `Target`."""
 
-    weight: float = 1.0
+    weight: ArrayLike = 1.0
     priority: int = 0
-    tolerance: float = None
-    name: str = None
+    tolerance: float | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +186,10 @@ class PoseTarget(KnownTarget):
     """
 
     body: str
-    pose: np.ndarray
-    relative_to: str = None
+    pose: ArrayLike
+    relative_to: str | None = None
     _: KW_ONLY
-    orientation_weight: float = 1.0
+    orientation_weight: ArrayLike = 1.0
 
     def _parts(self):
         pose = pose_of(f"pose of {shown(self.body)}", self.pose)
@@ -210,8 +221,8 @@ class OrientationTarget(KnownTarget):
     """
 
     body: str
-    rotation: np.ndarray
-    relative_to: str = None
+    rotation: ArrayLike
+    relative_to: str | None = None
 
     def _parts(self):
         rotation = rotation_of(f"rotation of {shown(self.body)}", self.rotation)
@@ -243,9 +254,9 @@ class PointTarget(KnownTarget):
     """
 
     body: str
-    position: np.ndarray
-    point: np.ndarray = (0.0, 0.0, 0.0)
-    relative_to: str = None
+    position: ArrayLike
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    relative_to: str | None = None
 
     def _parts(self):
         return (_part(POINT, self, vectors("position", self.position), vector=vector("point", self.point)),)
@@ -280,9 +291,9 @@ class DirectionTarget(KnownTarget):
     """
 
     body: str
-    axis: np.ndarray
-    direction: np.ndarray
-    relative_to: str = None
+    axis: ArrayLike
+    direction: ArrayLike
+    relative_to: str | None = None
 
     def _parts(self):
         goal = units("direction", vectors("direction", self.direction))
@@ -310,10 +321,10 @@ class CenterOfMassTarget(KnownTarget):
     array([0.1, 0. , 0.4])
     """
 
-    position: np.ndarray
-    relative_to: str = None
+    position: ArrayLike
+    relative_to: str | None = None
 
-    body = None
+    body: None = None
 
     def _parts(self):
         return (_part(CENTER_OF_MASS, self, vectors("position", self.position)),)

@@ -1,7 +1,16 @@
 """Integration methods, one per file. A new one is a file with its `METHODS`, and its name in FILES."""
+
+from __future__ import annotations
+
 import textwrap
 from importlib import import_module
 from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.typing import Function
 
 FILES = (
     "classical",
@@ -11,11 +20,12 @@ FILES = (
     "moreau",
     "adaptive",
 )
-METHODS = {method.name: method for file in FILES for method in import_module(f"{__name__}.{file}").METHODS}
+METHODS: dict[str, Any] = {
+    method.name: method for file in FILES for method in import_module(f"{__name__}.{file}").METHODS}
 """Every method by its name, in the order of `simulate`'s docstring."""
 
 
-def described(function):
+def described(function: Function) -> Function:
     """Inserts names and summaries of the methods into a function's docstring, in place of the word METHODS."""
     lines = []
     for summary, some in groupby(METHODS.values(), lambda method: method.summary):

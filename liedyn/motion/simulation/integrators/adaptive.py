@@ -12,6 +12,10 @@ not feed back, and dense output stays consistent. The implicit solvers get the e
 Steps are shortened if a trial state lies beyond a contact or a singular configuration, where the right side has no
 value. Sliding contacts keep the direction of their slip from the beginning of a step for all trial states.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -270,21 +274,21 @@ class Adaptive(Method):
     atol: float = 1e-10
     max_step: float = np.inf
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         one_of("method", self.name, SOLVERS)
         for key in ("rtol", "atol", "max_step"):
             if not (key == "max_step" and isinstance(self.max_step, float) and self.max_step == np.inf):
                 object.__setattr__(self, key, positive(key, getattr(self, key)))
 
     @property
-    def summary(self):
+    def summary(self) -> str:
         """Summary for the docstring of `simulate`."""
         implicit = ", implicit, with the exact Jacobian unless the inputs are a function without its derivative"
         return (f"SciPy's adaptive solvers in local coordinates of the group{implicit * self.uses_derivatives}; "
                 "`Adaptive` has their tolerances")
 
     @property
-    def uses_derivatives(self):
+    def uses_derivatives(self) -> bool:
         """True for implicit solvers, which use the Jacobian."""
         return issubclass(SOLVERS[self.name], IMPLICIT)
 

@@ -22,6 +22,7 @@ G^# is evaluated at the projected state, and the residual of a loop is assumed t
 constraints. Off them the error is of the size of the residual, which is harmless in the solver's Newton method, as the
 right side itself is exact.
 """
+# mypy: ignore-errors
 from collections import namedtuple
 
 import numpy as np

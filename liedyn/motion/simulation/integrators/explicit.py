@@ -10,6 +10,11 @@ On the group (Munthe-Kaas 1998, 1999; Hairer, Lubich and Wanner 2006, IV.8.2) q_
 and udot = dexp^-1_{-u} v, started anew at each step; the inverse of dexp is exact here, without truncated commutators.
 For one-dof joints both forms are the same.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -25,6 +30,9 @@ from liedyn.motion.simulation.momenta_run import step_in_momenta
 from liedyn.motion.simulation.singular_passages import BALANCED, NEAR, PARTS, part_end, passing
 from liedyn.motion.simulation.stages import end_step, energy_due, finish_row, put_power, stage
 from liedyn.motion.simulation.workspace import BOUNDED_ENERGY, CONDITION, INPUT_WORK, MINIMAL, MOMENTA, OK, OTHER_WORK
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @inline
@@ -182,7 +190,7 @@ def advance(model, o, x, rows, count, known, energy):
 class ExplicitRungeKutta(Method):
     """An explicit method by its tableau: the rows of A after the first one, which is empty, and the weights b."""
 
-    loop = staticmethod(advance)
+    loop: Any = staticmethod(advance)
     takes_momenta = True
 
     def __init__(self, name, summary, A, b, on_group=False):

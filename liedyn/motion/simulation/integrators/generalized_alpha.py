@@ -16,7 +16,11 @@ Newton's method with the exact iteration matrix, T = J_r(u), scaled by beta h^2 
     [ beta h^2 (beta' M + gamma' dID/dv + (dID/dq + d(G^T lambda)/dq) T)    G^T ] [ du              ]
     [ G T                                                                   0   ] [ beta h^2 dlambda]
 """
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +40,9 @@ from liedyn.motion.simulation.integrators.derivatives import (
 from liedyn.motion.simulation.integrators.method import Method
 from liedyn.motion.simulation.stages import end_step, energy_due, finish_row, put_power
 from liedyn.motion.simulation.workspace import INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR
+
+if TYPE_CHECKING:
+    from typing import Any
 
 ITERATIONS = 20
 CONVERGED = 1e-11
@@ -157,10 +164,10 @@ class GeneralizedAlpha(Method):
     rho: float = 0.8
     name = "generalized_alpha"
     summary = "implicit, second order, constraints solved on positions; `GeneralizedAlpha` says how much it damps"
-    loop = staticmethod(advance_alpha)
+    loop: Any = staticmethod(advance_alpha)
     uses_derivatives = keeps_constraints = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "rho", between("rho", self.rho, 0.0, 1.0))
 
 

@@ -11,7 +11,11 @@ that of the body-fixed tangent, which differs by O(h): for these the iteration c
 that feed back the state without a derivative. The method is the fourth-order, L-stable, stiffly accurate one of
 Hairer and Wanner (1996, IV.6, table 6.5) with gamma = 1/4.
 """
+
+from __future__ import annotations
+
 from collections import namedtuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
@@ -33,6 +37,9 @@ from liedyn.motion.simulation.stages import check, end_step, energy_due, finish_
 from liedyn.motion.simulation.workspace import (
     CONDITION, INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK, SINGULAR,
 )
+
+if TYPE_CHECKING:
+    from typing import Any
 
 STAGES, GAMMA = 5, 0.25
 NODES = np.array([1 / 4, 3 / 4, 11 / 20, 1 / 2, 1.0])
@@ -227,7 +234,7 @@ class Implicit(Method):
     name = "implicit"
     summary = ("diagonally implicit Runge-Kutta of fourth order, L-stable, on minimal coordinates with the analytic "
                "iteration matrix 1 - h gamma A_hat of the local state space")
-    loop = staticmethod(advance_implicit)
+    loop: Any = staticmethod(advance_implicit)
     uses_derivatives = keeps_constraints = True
 
 

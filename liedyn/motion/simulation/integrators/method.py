@@ -1,13 +1,23 @@
 """The interface of an integration method: how `simulate` makes its steps, and the method's properties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from liedyn.motion.simulation.workspace import OK, copy_row
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from liedyn.typing import Array
 
 CLASSICAL = ([1 / 2], [0, 1 / 2], [0, 0, 1]), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
 """A and b of the classical Runge-Kutta method."""
 
 
-def tableau(A, b):
+def tableau(A: Any, b: Any) -> Array:
     """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b.
 
     For implicit methods no row is empty.
@@ -35,10 +45,15 @@ class Method:
         As in `Settings`. A method that leaves a step to an explicit one uses the classical one on the group.
     """
 
-    name = summary = ""
-    loop = None
-    uses_derivatives = keeps_constraints = takes_momenta = False
-    tableau, on_group, rho = tableau(*CLASSICAL), True, 0.0
+    name: str
+    summary: str
+    loop: Any = None
+    uses_derivatives: bool = False
+    keeps_constraints: bool = False
+    takes_momenta: bool = False
+    tableau: Any = tableau(*CLASSICAL)
+    on_group: bool = True
+    rho: float = 0.0
 
     def _integrator(self, grid, on_grid):
         """The object that makes the steps of one run; `on_grid`: the user has chosen the grid."""

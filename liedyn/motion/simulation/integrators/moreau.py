@@ -29,7 +29,11 @@ q_m = q exp(h v / 2),
 
 with D the damping. An example is a rod between two balls that spins about itself.
 """
+
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
@@ -58,6 +62,9 @@ from liedyn.motion.simulation.stages import check, finish_row
 from liedyn.motion.simulation.workspace import (
     CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
 )
+
+if TYPE_CHECKING:
+    from typing import Any
 
 DEEPEST = 1e-5
 """Penetration [m, rad] that a projection may leave."""
@@ -386,7 +393,7 @@ class Moreau(Method):
 
     name = "moreau"
     summary = "time-stepping for contacts: impacts are not located, however many there are, and of first order"
-    loop = staticmethod(advance_moreau)
+    loop: Any = staticmethod(advance_moreau)
 
     def _integrator(self, grid, on_grid):
         """The object that makes the steps of one run."""

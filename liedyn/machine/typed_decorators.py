@@ -1,0 +1,26 @@
+"""Decorators of other libraries as type checkers understand them: `functools.cache` and Numba's `intrinsic`."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from liedyn.typing import Function
+
+
+def once(function: Function) -> Function:
+    """Decorator: `functools.cache`, which has the arguments of the function."""
+    return functools.cache(function)  # type: ignore[return-value]
+
+
+def intrinsic(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Decorator: Numba's, whose result is no function of these arguments."""
+    from numba import extending
+
+    if function is None:
+        return functools.partial(intrinsic, **options)
+    return extending.intrinsic(**options)(function) if options else extending.intrinsic(function)
