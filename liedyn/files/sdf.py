@@ -7,6 +7,7 @@ Visual and collision shapes of SDFormat files.
 
 Which joints of a mechanism make its tree, and which close its loops.
 """
+# mypy: ignore-errors
 
 from __future__ import annotations
 

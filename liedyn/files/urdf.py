@@ -5,6 +5,7 @@ sidecar file or as an argument. Meshes are never opened.
 
 Visual and collision shapes of URDF files.
 """
+# mypy: ignore-errors
 
 from __future__ import annotations
 

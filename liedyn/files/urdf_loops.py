@@ -6,6 +6,7 @@ Not by `yaml.safe_load`: that is written in Python even where the parser in C is
 of a small file may be huge, as aliases stand for lists of aliases, and keys ``<<`` for tables of tables. Here every
 value is one that stands in the file. What is not quoted is text as well, but for nothing, ``~`` and ``null``.
 """
+# mypy: ignore-errors
 import os
 import re
 

@@ -8,6 +8,7 @@ disturbance of each of its steps; L L^T = P and L_Q L_Q^T = Q (Rao, Rawlings and
 What is before the window is summed up by an extended Kalman filter, whose estimate and covariance P it begins with. The
 least squares are SciPy's; derivatives are those of the steps themselves, carried along: S_k+1 = A S_k + B dw_k.
 """
+# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -130,9 +131,9 @@ class MovingHorizonEstimator(Sensors):
         return np.concatenate(residuals), np.vstack(rows), d, np.array(disturbances).reshape(-1, len(LQ))
 
 
-def moving_horizon(robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: Array, Q: ArrayLike | dict[str, Any],
-                   R: ArrayLike | dict[str, Any], outputs: Sequence[str] | None = None, horizon: int = 20,
-                   loss: Literal["linear", "soft_l1", "huber", "cauchy", "arctan"] = "linear",
+def moving_horizon(robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: ArrayLike | dict[str, Any],
+                   Q: ArrayLike | dict[str, Any], R: ArrayLike | dict[str, Any], outputs: Sequence[str] | None = None,
+                   horizon: int = 20, loss: Literal["linear", "soft_l1", "huber", "cauchy", "arctan"] = "linear",
                    **options: Any) -> MovingHorizonEstimator:
     """An estimator of states from the readings of a moving window, constraints, balls and free joints included.
 

@@ -1,5 +1,6 @@
 """Derivatives of accelerations, multipliers and linear models by a robot's parameters: public function and its
 result."""
+# mypy: ignore-errors
 
 from __future__ import annotations
 

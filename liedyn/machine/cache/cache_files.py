@@ -1,4 +1,5 @@
 """Files of the cache: reading returns exactly the bytes that were written, or nothing."""
+# mypy: ignore-errors
 import contextlib
 import hashlib
 import os

@@ -12,6 +12,7 @@ updates: Griewank and Toint 1982; rank one, since the curvature may have any sig
 blocks are small, a few iterations teach them, whatever the number of nodes. Jacobians of the last iterates are kept, so
 all updates are made with the newest multipliers. What is known is exact (`liedyn.tasks.optimal_motion.lagrangian`).
 """
+# mypy: ignore-errors
 from collections import deque
 from typing import NamedTuple
 

@@ -2,6 +2,7 @@
 
 A plan seen a part of a step later, as the next sample of model-predictive control begins with it.
 """
+# mypy: ignore-errors
 
 from __future__ import annotations
 
