@@ -21,7 +21,8 @@ MADE = {
     "RunGradient": "differentiate_run", "RunVariation": "differentiate_run", "BaseParameters": "base_parameters",
     "Excitation": "excitation", "Identification": "identify", "LargeResult": "map_states",
     "Sensitivity": "sensitivities", "EventRecord": "Event", "Trajectory": "simulate", "Trajectories": "many runs",
-    "SystemFeedback": "from_control", "Robot": "load", "NLPSolver": "optimize_motion", "Target": "PoseTarget",
+    "MovingHorizonEstimator": "moving_horizon", "SystemFeedback": "from_control", "Robot": "load",
+    "NLPSolver": "optimize_motion", "Target": "PoseTarget",
 }
 """Classes of what functions return: by which call, below."""
 HOME = ld.load("five_bar").home
