@@ -10,6 +10,8 @@ of least size: lambda = G x with x in the space of the independent rows G_i, x =
 
     G_i G^T G G_i^T z = G_i G_i^T lambda_i
 """
+import itertools
+
 import mpmath
 import numpy as np
 import scipy.linalg
@@ -18,7 +20,7 @@ import liedyn as ld
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.laws import LAWS
-from tests.exact_rows import contact_rows, cut_rows
+from tests.exact_rows import contact_rows, cross, cut_rows
 
 DIGITS, STEP_DIGITS = 50, 12
 """Mixed central differences of steps 1e-12: their error is of the order 1e-24, and rounding leaves 1e-26."""
@@ -27,7 +29,7 @@ DIGITS, STEP_DIGITS = 50, 12
 class ExactRobot:
     """The reduced dynamics of a robot whose parameters differ by `changes`, a dict of numbers by name."""
 
-    def __init__(self, robot, changes, independent, speeds):
+    def __init__(self, robot, changes, independent, speeds, kept=None):
         self.mp = mpmath.mp.clone()
         self.mp.dps = DIGITS
         self.robot, self.changes = robot, dict(changes)
@@ -52,6 +54,7 @@ class ExactRobot:
         self.gravity = self.number(robot.gravity) + [self.change(f"gravity.{axis}") for axis in "xyz"]
         self.ends = {each.name: self.sides(each) for each in (
             *robot.model.loops, *robot.model.constraints, *(each.measure for each in robot.model.elements))}
+        self.kept = kept  # numbers of independent rows, where they are known already
         self.y = [robot.velocity_names.index(name) for name in independent]
         self.w = [robot.velocity_names.index(name) for name in speeds]
 
@@ -120,7 +123,8 @@ class ExactRobot:
     def carried(state, arm):
         """The same at another place of the body."""
         R, p, w, dw, u, du = state
-        return R, p + arm, w, dw, u + np.cross(w, arm), du + np.cross(dw, arm) + np.cross(w, np.cross(w, arm))
+        around = cross(w, arm)
+        return R, p + arm, w, dw, u + around, du + cross(dw, arm) + cross(w, around)
 
     def moves(self, joint):
         """What each degree of freedom does, about or along which axis."""
@@ -133,12 +137,12 @@ class ExactRobot:
     def turned(self, state, axis, x, v, a):
         R, p, w, dw, u, du = state
         z = R @ axis
-        return R @ self.turn(axis, x), p, w + z * v, dw + z * a + np.cross(w, z * v), u, du
+        return R @ self.turn(axis, x), p, w + z * v, dw + z * a + cross(w, z * v), u, du
 
     def slid(self, state, axis, x, v, a):
         R, p, w, dw, u, du = self.carried(state, state[0] @ axis * x)
         z = R @ axis
-        return R, p, w, dw, u + z * v, du + z * a + 2 * np.cross(w, z * v)
+        return R, p, w, dw, u + z * v, du + z * a + 2 * cross(w, z * v)
 
     def floated(self, state, kind, q, v, a):
         R, p, w, dw, u, du = state
@@ -151,8 +155,8 @@ class ExactRobot:
         R, spin = R @ Q, R @ Q @ v[:3]
         if kind == "free":
             slide = R @ v[3:6]
-            u, du = u + slide, du + 2 * np.cross(w, slide) + R @ a[3:6] + np.cross(spin, slide)
-        return R, p, w + spin, dw + R @ a[:3] + np.cross(w, spin), u, du
+            u, du = u + slide, du + 2 * cross(w, slide) + R @ a[3:6] + cross(spin, slide)
+        return R, p, w + spin, dw + R @ a[:3] + cross(w, spin), u, du
 
     def moved(self, q, step):
         """q displaced by a small step; quaternions by its first order, and made of unit length again."""
@@ -231,7 +235,7 @@ class ExactRobot:
             R, _, w, dw, _, du = state = states[b]
             if m != 0 or np.any(inertia != 0):
                 I, force = R @ inertia @ R.T, m * (self.carried(state, R @ com)[5] - self.gravity)
-                moment = I @ dw + np.cross(w, I @ w)
+                moment = I @ dw + cross(w, I @ w)
                 for i, unit in enumerate(units):
                     tau[i] += force @ self.carried(unit[b], R @ com)[4] + moment @ unit[b][2]
             for i in range(len(joint.armature)):
@@ -279,7 +283,8 @@ class ExactRobot:
     def at(self, q0, v0, tau, dy, dw, du):
         """The time derivative of the state (y, w), then a, at displacements of y, w and tau, assembled from q0."""
         one, o = self.number(np.eye(self.robot.nv)), self.zeros(self.robot.nv)
-        q, kept = self.moved(self.number(q0), one[:, self.y] @ dy), self.independent_rows(q0)
+        self.kept = self.independent_rows(q0) if self.kept is None else self.kept
+        q, kept = self.moved(self.number(q0), one[:, self.y] @ dy), self.kept
         for _ in range(8):
             rows, (units, G) = self.rows(self.motion(q, o, o), q, o, o), self.units(q)
             closed = [k for k in kept if rows[k][0] is not None]
@@ -339,9 +344,12 @@ def exact_sensitivity(robot, state, independent, speeds, name, direction):
     parts = *parts, robot.actuator_matrix @ u
     with mpmath.workdps(DIGITS):
         h = mpmath.mpf(10) ** -STEP_DIGITS
-        sides = {(s, c): ExactRobot(robot, {name: s * h}, independent, speeds).at(*state, *(
-            c * h * np.array([mpmath.mpf(float(x)) for x in part], object) for part in parts))
-            for s in (1, -1) for c in (1, -1)}
+        sides, kept = {}, None
+        for s, c in itertools.product((1, -1), repeat=2):
+            exact = ExactRobot(robot, {name: s * h}, independent, speeds, kept)
+            sides[s, c] = exact.at(*state, *(
+                c * h * np.array([mpmath.mpf(float(x)) for x in part], object) for part in parts))
+            kept = exact.kept
         first = (sides[1, 1] + sides[1, -1] - sides[-1, 1] - sides[-1, -1]) / (4 * h)
         mixed = (sides[1, 1] - sides[1, -1] - sides[-1, 1] + sides[-1, -1]) / (4 * h * h)
     first, mixed = first.astype(float), mixed.astype(float)

@@ -12,6 +12,11 @@ AT_B = "spherical", "inline", "planar"
 """Cut joints whose rows follow frame B."""
 
 
+def cross(a, b):
+    """NumPy's moves axes about first, which takes longer than fifty digits."""
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
 class Seen:
     """Frame B in the axes of A: its place p, turn R, and rates."""
 
@@ -22,17 +27,17 @@ class Seen:
 
         def rate(y, y_dot):
             """A vector and its rate, both seen in A, which turns."""
-            return axes @ y, axes @ (y_dot - np.cross(wa, y))
+            return axes @ y, axes @ (y_dot - cross(wa, y))
 
         self.R, self.p = axes @ Rb, axes @ x
         self.w, self.dw = rate(wb - wa, dwb - dwa)
-        self.v, self.dv = rate(u - np.cross(wa, x), dub - dua - np.cross(dwa, x) - np.cross(wa, u))
-        self.at_a = rate(u - np.cross(wb, x), dub - dua - np.cross(dwb, x) - np.cross(wb, u))
+        self.v, self.dv = rate(u - cross(wa, x), dub - dua - cross(dwa, x) - cross(wa, u))
+        self.at_a = rate(u - cross(wb, x), dub - dua - cross(dwb, x) - cross(wb, u))
 
     def direction(self, d):
         """One that is constant in B, and its rate."""
         d = self.R @ d
-        return d, np.cross(self.w, d)
+        return d, cross(self.w, d)
 
 
 def cut_rows(each, A, B, number):
@@ -75,14 +80,14 @@ def contact_rows(each, A, B, number, sqrt, length, radius):
         first = (size - length - radius, *along(n, n_dot, v, dv))
         if each.kind != "sphere_on_sphere":
             return [first]
-        s = v - radius * np.cross(w, n)
-        ds = dv - radius * (np.cross(dw, n) + np.cross(w, n_dot))
+        s = v - radius * cross(w, n)
+        ds = dv - radius * (cross(dw, n) + cross(w, n_dot))
         power, rate = along(n, n_dot, s, ds)
         return [first, *((None, *x) for x in zip(s - n * power, ds - n_dot * power - n * rate))]
     assert each.kind == "disk_on_plane"
     axis = number(each.child_axis)
     d, d_dot = seen.direction(axis / sqrt(axis @ axis))
     n, n_dot, size = unit(e - d * d[2], -d_dot * d[2] - d * d_dot[2], sqrt)
-    c = v - radius * np.cross(w, n)
-    dc = dv - radius * (np.cross(dw, n) + np.cross(w, n_dot))
+    c = v - radius * cross(w, n)
+    dc = dv - radius * (cross(dw, n) + cross(w, n_dot))
     return [(p[2] - radius * size, c[2], dc[2]), (None, c[0], dc[0]), (None, c[1], dc[1])]

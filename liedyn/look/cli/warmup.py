@@ -35,8 +35,7 @@ _LIE_ARGUMENTS = {
 def warmup(jobs=None, here=False):
     """Compile all kernels in parallel processes, with a progress bar; or in this one, where Ctrl-C waits for a kernel.
 
-    Processes share the cache: what one has compiled, another loads. Two may compile the same helper at the same time;
-    then the later copy stays, and nothing is lost but a second.
+    Processes share the cache: what one compiles, another waits for and loads.
     """
     directory = cache_directory()
     if directory is None:
