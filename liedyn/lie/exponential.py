@@ -8,7 +8,8 @@ With theta = |w|, every map of SO(3) here has the form 1 + f [w] + g [w]^2, wher
 The adjoint map of SE(3) is that of SO(3) over dual numbers: ad_V is [w] + e [v] with e^2 = 0. So the 6x6 Jacobians are
 pairs of blocks (A, Q), meaning [[A, 0], [Q, A]]: A is the Jacobian of SO(3) at w and Q its derivative along v, for
 which f' = (df/dtheta) / theta is needed. All functions work on floats and on SIMD lanes, except the logarithms of
-matrices. """
+matrices.
+"""
 import math
 
 

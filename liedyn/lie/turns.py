@@ -1,7 +1,8 @@
 """Rotations about coordinate axes, on tuples: vectors and articulated inertias in the turned axes, and back.
 
 A turn is (c, s), cosine and sine of its angle, and changes two coordinates only. An articulated inertia is turned about
-z and then about x with half the operations of a general rotation. """
+z and then about x with half the operations of a general rotation.
+"""
 from liedyn.machine.compiled.jit import inline_algebra
 
 

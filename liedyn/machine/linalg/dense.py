@@ -36,7 +36,8 @@ def independent_rows(G, ranking):
     """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2), order of its rows, pivots.
 
     The first `rank` entries of the order are independent rows of G, the rest depend on them. Pivots are those of the
-    weighted rows; the rank is decided as in `liedyn.machine.linalg.ranks`. """
+    weighted rows; the rank is decided as in `liedyn.machine.linalg.ranks`.
+    """
     m, n = G.shape
     A, order, diagonal, rank = np.empty_like(G), np.empty(m, np.int64), np.zeros(m), 0
     put_weighed(G, ranking, A)

@@ -61,7 +61,8 @@ def solve_saddle(L, added, G, ranking, forces, rates, Y, order, out):
     """out (n, c), for forces f (n, c) and rates r (m, c); returns the rank of G.
 
     L and `added` are those of `factor_saddle`. `forces` and Y (m, n + c) are scratch; `order` receives the indices of
-    the rows of G in the order of pivoting. """
+    the rows of G in the order of pivoting.
+    """
     n, m, count = L.shape[0], G.shape[0], forces.shape[1]
     if added == 1:
         for r in range(m):

@@ -8,7 +8,8 @@ Slotine 2018, IEEE RA-L 3(1): pseudo-inertia) and its rotational inertia are
 
 For a body at pose X they are X (Q h; h' m) X^T, without cross products or parallel-axis terms, and moments of bodies
 that move together add up. All products are columns times scalars. The fourth number of a direction is 0, that of a
-point 1. """
+point 1.
+"""
 from liedyn.machine.compiled.jit import inline, inline_algebra
 from liedyn.machine.simd.registers import side_by_side, yzx
 

@@ -244,7 +244,8 @@ def narrow(typing, lane):
 
     While registers of 512 bits are in use, the processor has one port for scalar products instead of two (Intel 64 and
     IA-32 Architectures Optimization Reference Manual: port 1 is closed): code that mixes vectors and floats is faster
-    with narrow registers. """
+    with narrow registers.
+    """
     narrower = lane if lane.width > 1 else typeof(NARROW)
 
     def codegen(context, builder, sig, args):

@@ -8,7 +8,8 @@
     force           d(G^T lambda)/dq
 
 The rows of a constraint that is switched off are zero: no shape changes when constraints are switched, and ranks,
-minimum-norm multipliers and derivatives need no special case. """
+minimum-norm multipliers and derivatives need no special case.
+"""
 from numba import types
 
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late

@@ -2,7 +2,8 @@
 
 A jet is (x, x_t, x_d, x_td): a value, its rate in time, its derivative in a direction, and the rate's derivative. One
 formula for the velocity of a constraint, evaluated on jets, gives its acceleration and all derivatives of both, exact
-to rounding, by the chain rule (hyper-dual numbers: Fike and Alonso 2011). """
+to rounding, by the chain rule (hyper-dual numbers: Fike and Alonso 2011).
+"""
 import math
 
 from liedyn.lie.algebra import add, cross, dot, scale, sub

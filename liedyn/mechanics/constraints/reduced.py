@@ -5,7 +5,8 @@ With R = tau - h, and K, W, T and a_p of the elimination,
     K^T M K wdot = K^T (R - M a_p)        mu = W^T (R - M a)        (1 + T^T T) lambda_1 = mu, lambda_rest = T lambda_1
 
 Row s of K^T M is row s of M for the independent velocity s, plus the slopes of s times the rows of the velocities that
-depend on it. The `lane` argument selects one state or W states in lanes. """
+depend on it. The `lane` argument selects one state or W states in lanes.
+"""
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import add_row, clear, element, padded_for, put_element, solve_rows
 from liedyn.machine.simd.lanes import (

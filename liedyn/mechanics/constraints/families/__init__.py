@@ -17,4 +17,5 @@ l
 
 and omits those whose result is zero, as rows are zero before. Kinematics in `work` are those of
 `liedyn.mechanics.tree.kinematics`, of `variations` those of `liedyn.mechanics.tree.tangent_recursion`. Cut joints have
-the same functions as loops over all of them: they come in lanes, and some share work. """
+the same functions as loops over all of them: they come in lanes, and some share work.
+"""
