@@ -9,18 +9,17 @@ along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and p
 (Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems, 2008, chapters 12 and 13). A contact that
 slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is.
 
-A solution is found by following a path through the interior of the cones
-(`liedyn.mechanics.contact.cone_interior_point`), which ends near one whether contacts depend on each other or not: a
-box on the floor has four corners there, three more than its motion needs. Newton steps on the projections (Alart and
-Curnier 1991),
+A solution is computed by following a path through the interior of the cones
+(`liedyn.mechanics.contact.cone_interior_point`), which works for dependent contacts, too: a box on the floor has four
+corners there, of which three determine its motion. Newton steps on the projections (Alart and Curnier 1991),
 
     P_n = max(0, P_n - r u_n)        P_t = projection of P_t - r u_t on the disk of radius mu P_n,
 
-then make it exact to rounding, where no contact is just about to change. Where D is singular forces are not unique: a
-Newton step is the shortest one that there is, and of all forces with the same motion the shortest are taken if they are
-a solution, so that loads are shared evenly.
+then make it exact to rounding, unless a contact is just about to change. Where D is singular the forces are not unique:
+each Newton step is the shortest one, and of all forces with the same motion those of least norm are used if they are a
+solution, so that loads are shared evenly.
 
-Without friction there is a solution whenever some motion u_n >= 0 is possible, as a quadratic program tells; with it
+Without friction there is a solution whenever some motion u_n >= 0 is possible, by a quadratic program; with friction
 too, as long as some motion has u_n > 0 for all contacts (Acary, Cadoux, Lemarechal and Malick 2011). Known directions
 of sliding may contradict each other (Painleve 1895).
 """
@@ -37,16 +36,17 @@ from liedyn.mechanics.contact.cone_interior_point import interior_point
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
-"""Residual, relative to the largest force, that is rounding: some units in the last place of sums of ten terms."""
+"""Residual, relative to the largest force, that counts as rounding: some units in the last place of sums of ten
+terms."""
 NEWTON_STEPS = 12
 PACES = ((1e-3, 0.99, 0.0), (1e-2, 0.9, 0.0), (0.1, 0.9, 0.5), (1e-2, 0.9, -0.5), (0.1, 0.7, -0.9))
-"""How the path is followed until that leads to a solution: `least`, `reach` and `uneven` of `interior_point`."""
+"""Parameters `least`, `reach` and `uneven` of `interior_point`, tried in this order until one gives a solution."""
 GOOD, ALMOST = 1e-11, 1e-7
-"""What conditions may leave, relative to forces and motions, and what they may where no pace leaves less."""
+"""Accepted violation of the conditions, relative to forces and motions: usually, and if no attempt is better."""
 DEPENDENT = 1e-11
-"""Part of the longest row that is left of one which depends on others."""
+"""A row whose remainder is below this fraction of the longest row depends on the others."""
 LEAST = 1e-3
-"""Motion, relative to the numbers that it is the difference of, below which rounding spoils the last digits."""
+"""Motion, relative to the numbers whose difference it is, below which rounding affects the last digits."""
 
 
 Coulomb = namedtuple("Coulomb", "Y b first count mu given direction")
@@ -65,22 +65,22 @@ def motion_along(D, b, P, i):
 
 @kernel_in_place
 def disk(mu, P_n):
-    """Radius of the friction disk; mu may be infinite."""
+    """Radius of the friction disk, mu max(0, P_n); mu may be infinite."""
     return mu * P_n if P_n > 0.0 else 0.0
 
 
 @kernel_in_place
 def step_sizes(D, i, count):
-    """r for the normal row i and for the tangential rows behind it: inverse sizes of their blocks in D."""
+    """r for the normal row i and for the tangential rows after it: inverse sizes of their blocks in D."""
     normal, tangential = D[i, i], 0.0
     for k in range(i + 1, i + count):
-        tangential += D[k, k]  # not less than the largest eigenvalue of the block
+        tangential += D[k, k]  # at least the largest eigenvalue of the block
     return 1.0 / normal if normal > 0.0 else 0.0, 1.0 / tangential if tangential > 0.0 else 0.0
 
 
 @kernel
 def linearize_conditions(problem, D, P, F, J):
-    """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest entry of F."""
+    """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest |F_k|."""
     _, b, first, count, mu, given, direction = problem
     F[:] = 0.0
     J[:] = 0.0
@@ -118,7 +118,7 @@ def linearize_conditions(problem, D, P, F, J):
                 J[row, row] = 1.0
                 if P[i] > 0.0:
                     J[row, i] -= mu[c] * w[k] / size
-                for l in range(n - 1):  # the projection's derivative times that of P_t - r u_t
+                for l in range(n - 1):  # derivative of the projection times derivative of P_t - r u_t
                     across = ((1.0 if k == l else 0.0) - w[k] * w[l] / (size * size)) * radius / size
                     J[row, i + 1 + l] -= across
                     add_multiple(across * r_t, D[i + 1 + l], J[row])
@@ -127,7 +127,8 @@ def linearize_conditions(problem, D, P, F, J):
 
 @kernel
 def newton(problem, size, P, room):
-    """Newton steps on the conditions, P in place, as long as what they leave relative to `size` is no rounding."""
+    """Newton steps on the conditions, P in place, until the residual relative to `size` is rounding or no longer
+    falls."""
     k = P.size
     for _ in range(NEWTON_STEPS):
         left = linearize_conditions(problem, room.D, P, room.F, room.J)
@@ -148,7 +149,7 @@ def newton(problem, size, P, room):
 def violation(problem, D, P, unit):
     """How far forces are from a solution: the largest violation of a condition, relative to the forces and `unit`.
 
-    Of what has to be zero where something else is not, the product counts.
+    For two numbers of which one must be zero, their product counts.
     """
     _, b, first, count, mu, given, direction = problem
     size = force_size(D, P, unit)
@@ -170,14 +171,14 @@ def violation(problem, D, P, unit):
         slips = (mu[c] * P_n if np.isfinite(mu[c]) else P_n) * u_t + (power if np.isfinite(mu[c]) else 0.0)
         beyond = P_t - disk(mu[c], P_n) if P_t > 0.0 else 0.0
         each = max(max(-u_n, -P_n), max(abs(u_n * P_n), max(slips, beyond)))
-        if not each <= worst:  # or not a number
+        if not each <= worst:  # also true for NaN
             worst = each
     return worst
 
 
 @kernel_in_place
 def force_size(D, P, unit):
-    """The largest force, at least what makes the motion `unit` where forces move most."""
+    """The largest force, at least the one that causes the motion `unit` where forces cause most motion."""
     largest = 0.0
     for i in range(P.size):
         largest = max(largest, D[i, i])
@@ -186,7 +187,7 @@ def force_size(D, P, unit):
 
 @kernel
 def share_evenly(problem, P, room):
-    """Of all forces with the motion that P makes the shortest ones, in room.step."""
+    """The shortest forces with the same motion as P, in room.step."""
     Y = problem.Y
     rows, order = np.zeros((Y.shape[1], P.size + 1)), np.empty(Y.shape[1], np.int64)
     for j in range(Y.shape[1]):
@@ -200,9 +201,9 @@ def share_evenly(problem, P, room):
 
 @kernel
 def solve_coulomb(problem, noise, P):
-    """Forces P (k), written in place; returns (status, what they leave of the conditions, relative to the forces).
+    """Forces P (k), written in place; returns (status, violation of the conditions relative to the forces).
 
-    `noise` is the size of the numbers that b is the difference of, whose rounding it has.
+    `noise` is the size of the numbers whose difference b is, and so determines the rounding error of b.
     """
     k, b, approaches = P.size, problem.b, False
     P[:] = 0.0

@@ -1,4 +1,4 @@
-"""Contact forces by a path through the interior of the friction cones.
+"""Contact forces by an interior-point method on the friction cones.
 
 For each contact let r = (mu P_n, P_t) and w = (u_n / mu + |u_t|, u_t). Signorini's and Coulomb's conditions
 (`liedyn.mechanics.contact.complementarity`) then say that both are in the cone |x_t| <= x_0 and orthogonal (De Saxce
@@ -6,14 +6,15 @@ and Feng 1998), r . w = 0, or with the product x o y = (x . y, x_0 y_t + y_0 x_t
 
     y = B^T r        w = A y + b + |w_t| e + LOAD r        r o w = m e        e = (1, 0, 0)
 
-at m = 0, with y the change of the motion in coordinates whose inertia is 1. For m > 0 that is a path inside the cones;
-Newton steps follow it while m falls (Acary, Armand, Nguyen and Shpakovych 2024), each with a prediction for m = 0 first
-(Mehrotra 1992). Contacts without friction are cones of one row, r = P_n and w = u_n; so are those that slide in a known
-direction d, where B is not A: what rubs goes with the normal force, y = (A_n - mu A_t d)^T P_n.
+at m = 0, with y the change of the motion in coordinates with unit inertia. For m > 0 the solutions form a path inside
+the cones; Newton steps follow it while m is reduced (Acary, Armand, Nguyen and Shpakovych 2024), each with a predictor
+step for m = 0 first (Mehrotra 1992). Contacts without friction are cones of one row, r = P_n and w = u_n; so are those
+that slide in a known direction d, for which B differs from A: friction is proportional to the normal force, y = (A_n -
+mu A_t d)^T P_n.
 
-Only y is solved for, p equations with 1 on the diagonal and the forces eliminated: it does not matter how many contacts
-there are, whether they depend on each other, or contradict each other a little. What is u_n in w is kept instead of
-w_0, so that the cone is left where u_n = 0, with all digits. LOAD keeps forces finite that nothing else determines.
+The linear systems have p equations for y only, of the form 1 + B^T T, with the forces eliminated: contacts may be many,
+depend on each other, or contradict each other slightly. u_n / mu is stored instead of w_0, so that the boundary u_n = 0
+of the cone has full precision. LOAD keeps forces finite that nothing else determines.
 """
 import math
 from collections import namedtuple
@@ -25,32 +26,32 @@ from liedyn.machine.linalg.dense import inverse, largest_size
 from liedyn.machine.linalg.vectors import add_multiple, inner
 
 LOAD = 1e-12
-"""Motion that forces give way by where nothing else does, relative to what they would do if they were free to."""
+"""Compliance of the contacts where nothing else determines the forces, relative to that of free contacts."""
 ROUGH = 1e4
-"""Friction from which on a contact is as good as one that never slips."""
+"""Friction coefficient from which on a contact is treated as one that never slips."""
 STEPS = 60
 END = 1e-13
-"""m, and what the other equations leave, at which the path ends."""
+"""m, and the residual of the other equations, at which the path ends."""
 GOLDEN = 0.6180339887498949
-"""Its multiples without the whole numbers are spread evenly, whatever their number is."""
+"""Fractional parts of its multiples are spread evenly, for any number of them."""
 MOST = 0.5
-"""Part of m that a step leaves at most."""
+"""Largest factor by which a step reduces m."""
 STUCK = 1e-2
-"""Part of a step that is no progress."""
+"""Fraction of a step below which there is no progress."""
 SLOW = 0.3
-"""Part of a step below which the next one goes back to the middle of the cones first."""
+"""Fraction of a step below which the next step first returns to the middle of the cones."""
 
 
 Cones = namedtuple("Cones", "A B b start contact size")
-"""Rows A and B (K, p) and right sides b (K), scaled so that the longest row of each cone is 1; where each of the cones
-begins (cones + 1), the number of its contact and by what its rows are divided (cones)."""
+"""Rows A and B (K, p) and right sides b (K), scaled so that the longest row of each cone is 1; the first row of each
+cone (cones + 1); its contact and the divisor of its rows (cones)."""
 
 Path = namedtuple("Path", "y r w slip s rho_y rho")
-"""A point: y (p), r (K), w (K), with u_n / mu in the place of w_0; |w_t| (cones), its direction s (K), and what the
-equations of y (p) and w (K) leave."""
+"""A point of the path: y (p), r (K), w (K), with u_n / mu instead of w_0; |w_t| (cones), its direction s (K), and the
+residuals of the equations of y (p) and w (K)."""
 
 Steps = namedtuple("Steps", "dy dr dw predicted_r predicted_w left forces share")
-"""A step, the prediction, m e - r o w (K), forces before y gives way (K), and the share of m of each of the cones."""
+"""A step; the predictor; m e - r o w (K); forces without the response of y (K); and the share of m of each cone."""
 
 Factors = namedtuple("Factors", "respond drop T M inverse small other")
 """For each cone dr = respond (left) - drop (rho + A dy), both (cones, 4, 4); T = drop A (K, p); 1 + B^T T and its
@@ -59,7 +60,7 @@ inverse (p, p); scratch of the size of cones."""
 
 @kernel
 def cones_of(problem, unit):
-    """The cones of all contacts that can move along their normals; `unit` is the motion that b is measured in."""
+    """The cones of all contacts that can move along their normals; `unit` is the unit of the motion b."""
     Y, b, first, count, mu, given, direction = problem
     start, contact, size, cones = np.zeros(first.size + 1, np.int64), np.zeros(first.size, np.int64), np.ones(
         first.size), 0
@@ -108,7 +109,7 @@ def put_forces(problem, cones, r, unit, P):
 
 @kernel_in_place
 def look(cones, path):
-    """What the equations leave; returns m, and the largest of the rest relative to the forces."""
+    """Residuals of the equations; returns m, and the largest residual relative to the forces."""
     A, B, b, start = cones.A, cones.B, cones.b, cones.start
     for j in range(path.y.size):
         path.rho_y[j] = -path.y[j]
@@ -130,7 +131,7 @@ def look(cones, path):
 
 @kernel
 def factorize(cones, path, f):
-    """The linear equations of a step; False if they have no solution."""
+    """Factorize the linear equations of a step; False if they are singular."""
     for j in range(f.M.shape[0]):
         f.M[j, :] = 0.0
         f.M[j, j] = 1.0
@@ -161,7 +162,7 @@ def factorize(cones, path, f):
 
 @kernel_in_place
 def solve_step(cones, path, steps, f):
-    """dy, dr and dw for `left`; twice, since what forces respond with is a difference of large numbers."""
+    """dy, dr and dw for `left`, with one refinement, since the forces' response is a difference of large numbers."""
     p, forces = path.y.size, steps.forces
     for j in range(p):
         steps.dy[j] = 0.0
@@ -194,7 +195,7 @@ def solve_step(cones, path, steps, f):
 
 @kernel_in_place
 def put_left(cones, path, steps, m, second):
-    """m e - r o w, each cone with its share of m; with the product of the predicted changes if `second`."""
+    """m e - r o w, each cone with its share of m; with the product of the predicted changes if `second` (corrector)."""
     r, w, dr, dw, left = path.r, path.w, steps.predicted_r, steps.predicted_w, steps.left
     for i in range(cones.contact.size):
         o, end = cones.start[i], cones.start[i + 1]
@@ -209,7 +210,7 @@ def put_left(cones, path, steps, m, second):
 
 @kernel_in_place
 def inside(cones, path, dr, dw):
-    """The largest part of a step that stays inside the cones, 1 at most."""
+    """The largest fraction of a step, at most 1, that stays inside the cones."""
     part, r = 1.0, path.r
     for i in range(cones.contact.size):
         o, end = cones.start[i], cones.start[i + 1]
@@ -217,7 +218,7 @@ def inside(cones, path, dr, dw):
             part = min(part, -path.w[o] / dw[o])
         if dr[o] < 0.0:
             part = min(part, -r[o] / dr[o])
-        a, h, c = dr[o] * dr[o], r[o] * dr[o], r[o] * r[o]  # a x^2 + 2 h x + c = 0 where it is left
+        a, h, c = dr[o] * dr[o], r[o] * dr[o], r[o] * r[o]  # a x^2 + 2 h x + c = 0 on the boundary
         for k in range(o + 1, end):
             a -= dr[k] * dr[k]
             h -= r[k] * dr[k]
@@ -230,7 +231,7 @@ def inside(cones, path, dr, dw):
 
 @kernel_in_place
 def predicted(cones, path, steps, part):
-    """m after a part of the predicted step."""
+    """m after a fraction of the predicted step."""
     m = 0.0
     for i in range(cones.contact.size):
         o, size = cones.start[i], 0.0
@@ -244,11 +245,12 @@ def predicted(cones, path, steps, part):
 
 @kernel
 def interior_point(problem, unit, least, reach, uneven, P):
-    """Follow the path, P (k) in place; returns what is left of the equations, relative to the motion `unit`.
+    """Follow the path, P (k) in place; returns the residual of the equations, relative to the motion `unit`.
 
-    `least` is the part of m that a step asks for at least, `reach` how far it goes to the boundary of the cones: small
-    parts of nearly the whole way are fast, and others come through where these do not. The shares that contacts have
-    of m may be `uneven`: another path, where this one ends on its way because the conditions are not monotone.
+    `least` is the smallest factor by which a step reduces m, `reach` the fraction of the way to the boundary that it
+    goes: small factors and nearly the whole way are fast, other values succeed where these do not. With `uneven`,
+    contacts have different shares of m: another path, for problems where this one ends early because the conditions are
+    not monotone.
     """
     cones = cones_of(problem, unit)
     count, K, p = cones.contact.size, cones.b.size, problem.Y.shape[1]

@@ -1,13 +1,13 @@
-"""What the one-sided constraints of a robot do at a state, for functions of a state: dynamics and linearization.
+"""Contact modes of a robot's one-sided constraints at a state, for dynamics and linearization.
 
-The state decides (`liedyn.mechanics.contact.contact_state`): gaps say which contacts touch, velocities which of them
-come apart, and the complementarity problem of the accelerations which of the others let go, stick or slide. What is
-left is a robot with closed contacts as equations and a known friction force tau_f on those that slide,
+The state determines them (`liedyn.mechanics.contact.contact_state`): gaps decide which contacts touch, velocities which
+of these separate, and the complementarity problem of the accelerations which of the others open, stick or slide. The
+result is a robot with closed contacts as equations and a known friction force tau_f on those that slide,
 
     M a + h + G^T lam = tau + tau_f        tau_f = -G_t^T lam_t        lam_t = mu N s        N = -side lam_n
 
-with s the direction of the slip. Where rows are redundant (a table on four feet) multipliers are those of least norm,
-as everywhere, unless these would pull or leave a friction disk; then they are others, which do neither.
+with s the direction of the slip. For redundant rows (a table on four feet) the multipliers are those of least norm, as
+everywhere, unless these would pull or leave a friction disk; then other multipliers, which do neither, are used.
 """
 from typing import NamedTuple
 
@@ -26,12 +26,11 @@ from liedyn.model.packed import ON, OPEN, SLIDING
 WATCHED = "watched contacts"
 """Key of `robot._memo`."""
 LESS = 1e-6
-"""Part of the friction that contacts can do without unless they are about to slip."""
+"""Fraction of the friction limit: contacts that could do with less friction are not about to slip."""
 
 
 def watched(robot):
-    """The one-sided constraints that the state opens and closes, as `Contacts`
-    (`liedyn.mechanics.contact.watching`)."""
+    """The one-sided constraints whose mode the state decides, as `Contacts` (`liedyn.mechanics.contact.watching`)."""
     memo = robot._memo
     if WATCHED not in memo:
         contacts = contacts_of(robot, robot.packed)
@@ -41,7 +40,29 @@ def watched(robot):
 
 
 class Settled(NamedTuple):
-    """A state whose contacts are decided.
+    """A state with its contact modes.
+
+    Attributes
+    ----------
+    robot : Robot
+        Closed contacts "sticking" or "sliding", the others off.
+    names : dict
+        Mode by name: "open", "leaving" (touching, but separating), "sliding" or "sticking"; "off" if it is switched
+        off.
+    sliding : list of int
+        Numbers, among the watched contacts, of those that slide with friction.
+    direction : ndarray, shape (len(sliding), 3)
+        Unit vectors of their slip in the tangential rows.
+    friction : ndarray, shape (m,)
+        Multipliers of their friction, zero in all other rows.
+    force : ndarray, shape (nv,)
+        tau_f.
+    lam : ndarray, shape (m,)
+        All multipliers.
+    least_norm : bool
+        True if these have least norm.
+    transitions : dict
+        By name, the transition that a contact is just about to make.
 
     Attributes
     ----------
@@ -76,7 +97,7 @@ class Settled(NamedTuple):
     transitions: dict
 
     def require_no_transition(self):
-        """InputError where a contact is just about to open, slip or stick, or where friction is not determined."""
+        """InputError if a contact is just about to open, slip or stick, or if friction is not determined."""
         for name, what in self.transitions.items():
             raise InputError(f"contact {name!r} {what}: the dynamics has no derivative exactly at a transition; "
                              "linearize before or after it, or switch the contact (Robot.switched)")
@@ -87,7 +108,14 @@ class Settled(NamedTuple):
 
 
 def settle(robot, q, v, tau, f_ext, tolerance):
-    """What the watched contacts do at one state (q, v, tau) with wrenches f_ext of the links, as `Settled`.
+    """Modes and forces of the watched contacts at one state (q, v, tau) with wrenches f_ext on the links, as `Settled`.
+
+    Raises
+    ------
+    InputError
+        A contact penetrates by more than 1e-6, or it touches and approaches, so that an impact is due.
+    SingularConfigurationError
+        Accelerations contradict each other (Painleve), or the constraints do.
 
     Raises
     ------
@@ -165,7 +193,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
             transitions[names[c]] = "is about to slip"
         elif c in sliding and slip[e] <= limit:
             transitions[names[c]] = "is just beginning to slip"
-    if not fits and "is about to slip" in transitions.values():  # others may hold what one of several does not
+    if not fits and "is about to slip" in transitions.values():  # other contacts may carry the load of one
         less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
         other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)
         if other is not None and np.array_equal(other.status, found.status):
@@ -174,7 +202,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
 
 
 def _switched(robot, names, closed):
-    """The robot with these contacts closed and the other watched ones off, made once for each combination."""
+    """The robot with these contacts closed and the other watched ones off, built once for each combination."""
     key = ("settled", tuple(closed.get(name, "") for name in names))
     if key not in robot._memo:
         robot._memo[key] = robot.switched({name: closed[name] if closed.get(name) in ("sliding", "sticking") else False
@@ -183,7 +211,7 @@ def _switched(robot, names, closed):
 
 
 def _push(contacts, resting, status, lam):
-    """Does nothing pull, and does what sticks stay in its friction disk?"""
+    """True if no contact pulls and every sticking one stays in its friction disk."""
     size = float(np.abs(lam).max(initial=0.0))
     for c, how in zip(resting, status):
         N, rubbed = contacts.loads(c, lam)
@@ -197,10 +225,8 @@ def _push(contacts, resting, status, lam):
 def _least_norm(terms, tau, drags, side, rows, rank):
     """Multipliers without those of the friction, and the normal forces in these rows, both of least norm.
 
-    `rank` is that of the constraints.
-
-    They are affine in all forces, N = N_0 + C N, where column j of C is what `drags` (n, contacts), the friction of a
-    unit N_j, does to them (Glocker 2001, 5.4).
+    `rank` is that of the constraints. The normal forces satisfy N = N_0 + C N: column j of C is the normal forces
+    caused by `drags` (n, contacts), the friction of a unit N_j (Glocker 2001, 5.4).
     """
     M, h, G, _, _, gamma = terms
     U, s, Vt = np.linalg.svd(G)

@@ -1,10 +1,10 @@
-"""Accelerations and impacts as one problem: unknown motion z, equations, and contacts that may only push.
+"""Accelerations and impacts as one problem: unknown motion z, equations, and contacts that can only push.
 
     M z = f - E^T lam_E + H^T P        E z = c_E        u = H z - c_H + shift, complementary to P (`complementarity`)
 
-For accelerations z = a, f = tau - h, c = gamma; for impacts z = v+, f = M v-, c = b(t), and `shift` holds e u_n^- for
-Newton's law of restitution. The equations are taken out by a basis K of their null space, so redundant ones, and bodies
-whose inertia only loops hold, do no harm:
+For accelerations z = a, f = tau - h, c = gamma; for impacts z = v+, f = M v-, c = b(t), and `shift` is e u_n^- for
+Newton's law of restitution. The equations are eliminated by a basis K of their null space, so redundant equations, and
+massless bodies held by loops only, do no harm:
 
     z = z_0 + K^T (K M K^T)^-1 K H^T P        D = H K^T (K M K^T)^-1 K H^T
 """
@@ -21,22 +21,23 @@ from liedyn.mechanics.dynamics.svd import tangent_accelerations
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7
-"""What equations may leave, relative to their right sides: rounding, amplified by the smallest pivot that counts."""
+"""Accepted residual of the equations, relative to their right sides: rounding, amplified by the smallest pivot."""
 BLOCKED = 1e-11
-"""Part of a contact's row in a motion that the equations leave, below which it is rounding: they hold the contact."""
+"""If the part of a contact's row in the motions that satisfy the equations is below this fraction, it is rounding: the
+equations block the contact."""
 
 
 Touching = namedtuple("Touching", "rows first count mu given direction side shift")
-"""Contacts that may push: the numbers of their rows in G (k), those of one contact together; `first` to `direction` as
-in `Coulomb`; the side of each, and the shift of its u_n."""
+"""Contacts that can only push: the numbers of their rows in G (k), those of one contact together; `first` to
+`direction` as in `Coulomb`; the side of each, and the shift of its u_n."""
 
 
 @kernel
 def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
     """z (n) and multipliers lam (m) of `M z + G^T lam = f`; returns a status, D (k, k) and the forces P (k).
 
-    M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks those that are equations. In the contacts'
-    rows lam is minus the side times P for normal ones, -P for tangential ones.
+    M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks the equations. In the contacts' rows lam is
+    minus the side times P for normal rows, -P for tangential ones.
     """
     rows, first = touching.rows, touching.first
     m, n, k = G.shape[0], G.shape[1], rows.size

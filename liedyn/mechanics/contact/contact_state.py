@@ -1,7 +1,7 @@
-"""Which contacts of a state are open, slide or stick, and what they push with.
+"""Which contacts of a state are open, slide or stick, and their forces.
 
-Gaps say which contacts touch; of those, velocities along the normal say which ones collide
-(`liedyn.mechanics.contact.impact`) or come apart, and the accelerations of the rest are a complementarity problem
+Gaps decide which contacts touch; their normal velocities decide which of them collide
+(`liedyn.mechanics.contact.impact`) or separate, and the accelerations of the rest are a complementarity problem
 (`liedyn.mechanics.contact.contact_problem`).
 """
 # mypy: ignore-errors
@@ -18,15 +18,16 @@ from liedyn.model.packed import (
 )
 
 TOUCHING = 1e-9
-"""Gap [m, rad] below which a contact touches: above what projections and located events leave."""
+"""Gap [m, rad] below which a contact touches: above the error of projections and of located events."""
 DEEPEST = 1e-6
-"""Penetration [m, rad] that no contact may reach."""
+"""Largest accepted penetration [m, rad]."""
 AT_REST = 1e-9
-"""Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that is rounding."""
+"""Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that counts as zero."""
 PAINLEVE = 1e-3
-"""Part of its normal stiffness that a sliding contact must have left: friction multiplies its force by the inverse."""
+"""Smallest accepted normal stiffness of a sliding contact, as a fraction of that without friction, which multiplies its
+force by the inverse."""
 NOTHING = 1e-9
-"""Force and acceleration, relative to the largest ones, that is rounding."""
+"""Force and acceleration, relative to the largest ones, that count as zero."""
 
 
 class Contacts(NamedTuple):
@@ -35,7 +36,7 @@ class Contacts(NamedTuple):
     names: np.ndarray
     index: np.ndarray  # numbers of the constraints
     first: np.ndarray  # their first rows
-    count: np.ndarray  # how many rows they have
+    count: np.ndarray  # number of rows
     side: np.ndarray
     restitution: np.ndarray
     friction: np.ndarray
@@ -45,15 +46,15 @@ class Contacts(NamedTuple):
         return slice(self.first[c], self.first[c] + self.count[c])
 
     def tangential(self, c):
-        """Those of them that are tangential."""
+        """The tangential rows of contact c."""
         return slice(self.first[c] + 1, self.first[c] + self.count[c])
 
     def slips(self, psi, chosen):
-        """Sizes of the slip of some contacts."""
+        """Slip speeds of some contacts, given psi = G v - b."""
         return np.array([np.linalg.norm(psi[self.tangential(c)]) for c in chosen])
 
     def loads(self, c, lam):
-        """Normal force, and the size of the friction."""
+        """Normal force of contact c, and the magnitude of its friction force."""
         return -self.side[c] * lam[..., self.first[c]], np.linalg.norm(lam[..., self.tangential(c)], axis=-1)
 
 
@@ -67,25 +68,25 @@ def contacts_of(robot, model):
 
 
 def statuses(model):
-    """A view on the status of every constraint."""
+    """A view of the status of every constraint."""
     return constraints_of(model)[0][:, LOOP_ACTIVE]
 
 
 def put_statuses(status, contacts, closed, to=ON):
-    """Give these contacts (numbers among `contacts`) a status, and open all others that are not off."""
+    """Set the status of the contacts `closed` (numbers among `contacts`), and open all others that are not off."""
     status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
     status[contacts.index[closed]] = to
 
 
 def with_rows_of(model, contacts, closed, to=ON):
-    """The model in which these contacts have their rows, with a status, and the others none."""
+    """A copy of the model in which the contacts `closed` have rows, with status `to`, and the others none."""
     model = model._replace(ints=model.ints.copy())
     put_statuses(statuses(model), contacts, closed, to)
     return model
 
 
 def touching_of(contacts, chosen, **known):
-    """Some contacts for `solve_contacts`: at rest, unless `given`, `direction` or `shift` are known."""
+    """Some contacts as `Touching` for `solve_contacts`: at rest, unless `given`, `direction` or `shift` are passed."""
     count = contacts.count[chosen]
     rows = [np.arange(contacts.first[c], contacts.first[c] + contacts.count[c]) for c in chosen]
     fields = dict(given=np.zeros(len(count), bool), direction=np.zeros((len(count), 3)), shift=np.zeros(len(count)))
@@ -101,16 +102,16 @@ def solve(M, f, G, c, equal, touching, tolerance):
 
 
 def normal_stiffness(touching, D, P):
-    """d u_n / d P_n of each closed contact that slides, relative to what it would be without its friction; else 1.
+    """d u_n / d P_n of each closed sliding contact, divided by its value without friction; 1 for other contacts.
 
-    The other contacts go on as they are. Near zero friction pulls the contact as tight as it pushes, below zero tighter
-    (Painleve 1895): a solution is there, but it is not stable.
+    The other contacts do not change. Near zero, friction pulls the contact as strongly as it pushes; below zero, more
+    strongly (Painleve 1895): a solution exists, but it is not stable.
     """
     out, motion, rows, slides = np.ones(len(touching.first)), D.copy(), [], {}
     for c, (i, n, mu) in enumerate(zip(touching.first, touching.count, touching.mu)):
         friction = np.linalg.norm(P[i + 1:i + n])
         if P[i] > 0.0 and friction > 0.0 and friction >= mu * P[i] * (1.0 - 1e-9):
-            motion[:, i] += D[:, i + 1:i + n] @ P[i + 1:i + n] / P[i]  # the friction goes with the normal force
+            motion[:, i] += D[:, i + 1:i + n] @ P[i + 1:i + n] / P[i]  # friction is proportional to the normal force
             slides[c] = len(rows)
             rows.append(i)
         elif P[i] > 0.0:
@@ -125,7 +126,7 @@ def normal_stiffness(touching, D, P):
 
 
 def equations(model, contacts):
-    """Which rows are equations: those of all constraints but the one-sided ones."""
+    """A mask of the rows that are equations: those of all constraints except one-sided ones."""
     equal = np.ones(int(model.ints[N_ROWS]), dtype=bool)
     for c in range(len(contacts.index)):
         equal[contacts.rows(c)] = False
@@ -133,18 +134,18 @@ def equations(model, contacts):
 
 
 class Accelerations(NamedTuple):
-    """Motion and forces at a state with contacts that touch and do not collide."""
+    """Motion and forces at a state with touching contacts, without collision."""
 
     a: np.ndarray  # (nv)
     lam: np.ndarray  # (m)
     status: np.ndarray  # of the contacts that touch: OPEN, ON (sticking) or SLIDING
-    direction: np.ndarray  # (contacts, 3) of their sliding, unit vectors in the tangential rows
+    direction: np.ndarray  # (contacts, 3) unit vectors of sliding in the tangential rows
 
 
 def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
     """Accelerations with the contacts numbered `touching`; None if the conditions contradict each other.
 
-    Slower than `slip_limit` is at rest, and sticks if it can.
+    A contact slower than `slip_limit` counts as resting, and sticks if its friction suffices.
     """
     M, h, G, _, psi, gamma = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     mu, side, size = contacts.friction[touching], contacts.side[touching], len(touching)
@@ -160,7 +161,7 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
         return None
     status = np.full(size, OPEN)
     jams = given & (normal_stiffness(closed, D, P) <= PAINLEVE)
-    if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
+    if jams.any():  # jammed by its own friction: it opens if it can
         rest = accelerations(model, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
         if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
             return None
@@ -178,6 +179,6 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
             continue
         if np.linalg.norm(slides) <= NOTHING * motion:
             status[e] = ON
-        else:  # it has just begun to slide
+        else:  # starts to slide at this instant
             direction[e, :len(slides)] = slides / np.linalg.norm(slides)
     return Accelerations(a, lam, status, direction)

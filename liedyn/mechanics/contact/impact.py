@@ -2,9 +2,9 @@
 
     M (v+ - v-) = -G^T Lambda        0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary;  friction opposes u_t^+
 
-(Moreau 1988; Pfeiffer and Glocker 1996, 8.2). One e for all: the smallest of the contacts that close. With friction or
-several contacts this law may give back more energy than there was (Kane and Levinson 1985); then e is lowered to where
-it gives back all. Where friction does not let a contact come apart at all (a sprag), e is zero.
+(Moreau 1988; Pfeiffer and Glocker 1996, 8.2). All contacts have the same e: the smallest of those that close. With
+friction or several contacts this law may increase the energy (Kane and Levinson 1985); then e is lowered until the
+energy is conserved. If friction prevents a contact from separating at all (a sprag), e is zero.
 """
 import warnings
 from typing import NamedTuple
@@ -18,14 +18,13 @@ from liedyn.mechanics.contact.contact_state import PAINLEVE, equations, solve, t
 from liedyn.mechanics.dynamics.terms import terms_kernel
 
 GAIN = 1e-10
-"""Gain of kinetic energy, relative to what there is, that impulses may be off by
-(`liedyn.mechanics.contact.complementarity`)."""
+"""Accepted relative gain of kinetic energy, for errors of the impulses (`liedyn.mechanics.contact.complementarity`)."""
 ROUNDING = 1e-12
-"""Velocity of constraints, relative to the numbers that it is the difference of, that is none."""
+"""Velocity of constraints, relative to the numbers whose difference it is, that counts as zero."""
 HALVINGS = 60
 MARGIN = 5.0 * PAINLEVE
-"""Friction beyond its disk that may stop a contact: accelerations are given up a little before they contradict each
-other, where stopping takes as much more than the disk has."""
+"""Friction beyond its disk that may stop a contact. Accelerations are already refused slightly before they contradict
+each other, where stopping needs this much more friction."""
 
 
 class Impact(NamedTuple):
@@ -36,7 +35,21 @@ class Impact(NamedTuple):
 
 
 def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
-    """Velocities and impulses after the contacts numbered `touching` have collided, with all equations in force.
+    """Velocities and impulses after the contacts numbered `touching` have collided, with all equations satisfied.
+
+    Parameters
+    ----------
+    restitution : ndarray
+        Coefficient of each contact in `touching`.
+    bounce : dict
+        By row of an equation, the speed after the impact, against its violation: for events with restitution.
+    names : sequence of str
+        Constraints that close, for messages.
+
+    Raises
+    ------
+    SingularConfigurationError
+        The equations contradict each other, or no inertia resists a motion that they permit.
 
     Parameters
     ----------
@@ -55,7 +68,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     equal = equations(model, contacts)
     c = G @ v - psi
-    c[np.abs(c) <= ROUNDING * (np.abs(G) @ np.abs(v))] = 0.0  # the rounding of constraints that do not move
+    c[np.abs(c) <= ROUNDING * (np.abs(G) @ np.abs(v))] = 0.0  # removes the rounding of constraints at rest
     for row, speed in bounce.items():
         c[row] -= speed
     approach = np.minimum(0.0, contacts.side[touching] * psi[contacts.first[touching]])
@@ -77,7 +90,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
         return (z, lam, 0.5 * z @ M @ z) if status == SOLVED else None
 
     found, asked, why = after(e), e, ""
-    moving = np.abs(c[equal]).max(initial=0.0) > 0.0 and not bounce  # targets that do work
+    moving = np.abs(c[equal]).max(initial=0.0) > 0.0 and not bounce  # moving targets do work
     if found is None and e > 0.0:
         e, found, why = 0.0, after(0.0), "would have to pull, or to slip against its friction (a sprag)"
     elif found is not None and e > 0.0 and not moving and found[2] > before * (1.0 + GAIN):
@@ -100,10 +113,10 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
 
 
 def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
-    """An impact without collision: the contacts that slide are stopped by impulses inside the friction cone.
+    """An impact without collision: impulses inside the friction cone stop the sliding contacts.
 
-    Where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer 2002). None
-    if the impulses that would do it pull, or leave the cone.
+    It happens where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer
+    2002). None if the impulses needed pull, or leave the cone.
     """
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     for stopped in [[c] for c in sliding] + [list(sliding)] * (len(sliding) > 1):

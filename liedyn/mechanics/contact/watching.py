@@ -1,4 +1,5 @@
-"""Has a robot one-sided constraints that the state opens and closes? Others pay no more for contacts than this."""
+"""Whether a robot has one-sided constraints whose mode the state decides; other robots do not import the contact
+code."""
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_SIDE, OPEN, constraints_of
 
 WATCHES = "watches contacts"
@@ -6,7 +7,8 @@ WATCHES = "watches contacts"
 
 
 def watches(robot):
-    """True if some one-sided constraint is neither off nor switched to "sliding" or "sticking"."""
+    """True if contacts may open or close: some one-sided constraint is neither off nor fixed as "sliding" or
+    "sticking"."""
     memo = robot._memo
     if WATCHES not in memo:
         records, _ = constraints_of(robot.packed)

@@ -1,4 +1,4 @@
-"""Dynamics of constrained mechanisms: one formulation, one file."""
+"""Dynamics of constrained mechanisms, one formulation per file."""
 
 from liedyn.mechanics.dynamics.canonical import canonical_equations, canonical_momenta, velocity_from_momenta
 from liedyn.mechanics.dynamics.forward import ForwardDynamics, forward_dynamics

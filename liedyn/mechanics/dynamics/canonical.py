@@ -1,6 +1,6 @@
-"""Canonical momenta of a constrained mechanism: from velocities, back, and their equations of motion.
+"""Canonical momenta of a constrained mechanism: from velocities and back, and their equations of motion.
 
-`liedyn.mechanics.dynamics.generalized_momenta` has the equations.
+The equations are in `liedyn.mechanics.dynamics.generalized_momenta`.
 """
 # mypy: ignore-errors
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Momenta:
-    """Configurations with independent coordinates, chosen at the first, and their `basis` each."""
+    """Configurations with independent coordinates, chosen at the first one, and the `basis` of each."""
 
     def __init__(self, robot, lead, q, independent, rank_tolerance):
         tolerance = non_negative("rank_tolerance", rank_tolerance)
@@ -38,7 +38,7 @@ class _Momenta:
                 self.at.append(basis(robot, q[b], self.at[0].chosen if b else independent, tolerance))
 
     def velocities(self, p):
-        """v (count, nv) of momenta (count, p)."""
+        """v (count, nv) for momenta p (count, p)."""
         drift = -velocity_error(self.robot, self.q, np.zeros((len(p), self.robot.nv)))  # b of G v = b
         return np.array([self._velocity(b, p[b], drift[b]) for b in range(len(p))])
 
@@ -54,14 +54,14 @@ class _Momenta:
                     f"no inertia resists some motion of {self.robot.name!r} that its loops allow: K^T M K is not "
                     "positive definite", np.linalg.svd(inertia, compute_uv=False)) from None
         v = v_p
-        for _ in range(2):  # the second time for what rounding left
+        for _ in range(2):  # the second pass removes rounding errors of the first
             left = p - at.K.T @ (at.M @ v)
             v = v + at.K @ np.linalg.solve(factor.T, np.linalg.solve(factor, left))
         return v
 
 
 def _given_momenta(robot, q, p, independent, rank_tolerance, **forces):
-    """`_Momenta`, and rows of p and of forces (.., nv), over the leading axes that all share."""
+    """`_Momenta`, and rows of p and of forces (..., nv), broadcast over their leading axes."""
     require_robot(robot)
     lead, q, *forces = states(robot, q=q, **forces)
     free = len(_Momenta(robot, (), q[:1], independent, rank_tolerance).at[0].chosen.names)
@@ -82,16 +82,17 @@ def canonical_momenta(robot: Robot, q: ArrayLike, v: ArrayLike, independent: Ind
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time. One-sided ones count where they are switched to "sliding" or
+        With its switched constraints, at its time. One-sided ones count if they are switched to "sliding" or
         "sticking".
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
     v : array_like, shape (..., nv)
         Velocity [rad/s, m/s] that keeps them satisfied, body-fixed for spherical and free joints.
     independent : sequence of str, "auto", "tangent" or None
-        Independent coordinates, as for `forward_dynamics`; in a batch those chosen at its first state.
+        Independent coordinates, as for `forward_dynamics`; in a batch, those chosen at the first state are used for
+        all.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -104,7 +105,7 @@ def canonical_momenta(robot: Robot, q: ArrayLike, v: ArrayLike, independent: Ind
     InputError
         A shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or no state.
     SingularConfigurationError
-        The configuration is singular for these coordinates, or some motion moves no inertia.
+        The configuration is singular for these coordinates, or some motion has no inertia.
 
     Notes
     -----
@@ -132,7 +133,7 @@ def velocity_from_momenta(robot: Robot, q: ArrayLike, p: ArrayLike, independent:
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
     p : array_like, shape (..., degrees of freedom)
@@ -140,7 +141,7 @@ def velocity_from_momenta(robot: Robot, q: ArrayLike, p: ArrayLike, independent:
     independent : sequence of str, "auto", "tangent" or None
         Independent coordinates, as for `canonical_momenta`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -152,7 +153,7 @@ def velocity_from_momenta(robot: Robot, q: ArrayLike, p: ArrayLike, independent:
     InputError
         A shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or no state.
     SingularConfigurationError
-        The configuration is singular for these coordinates, or some motion moves no inertia.
+        The configuration is singular for these coordinates, or some motion has no inertia.
 
     Notes
     -----
@@ -173,12 +174,12 @@ def velocity_from_momenta(robot: Robot, q: ArrayLike, p: ArrayLike, independent:
 
 def canonical_equations(robot: Robot, q: ArrayLike, p: ArrayLike, tau: ArrayLike, independent: IndependentNames = None,
                         f_ext: Wrenches | None = None, rank_tolerance: float = RANK_TOLERANCE) -> tuple[Array, Array]:
-    """Equations of motion in canonical momenta: the rates of q and p, by neither accelerations nor multipliers.
+    """Equations of motion in canonical momenta: the rates of q and p, without accelerations and multipliers.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
     p : array_like, shape (..., degrees of freedom)
@@ -190,7 +191,7 @@ def canonical_equations(robot: Robot, q: ArrayLike, p: ArrayLike, tau: ArrayLike
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -204,13 +205,13 @@ def canonical_equations(robot: Robot, q: ArrayLike, p: ArrayLike, tau: ArrayLike
     InputError
         A shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or no state.
     SingularConfigurationError
-        The configuration is singular for these coordinates, or some motion moves no inertia.
+        The configuration is singular for these coordinates, or some motion has no inertia.
 
     Notes
     -----
-    ``pdot = K^T (tau + Q) + Kdot^T M v``, Q the forces of `momentum_terms`: Hamilton's equations where the
-    independent coordinates are holonomic, those of Poincare and Hamel for quasi-velocities, and of nonholonomic
-    systems, in the momenta of what rolling leaves free. Derived from Spencer 2004, 2.4, as 5.1 suggests.
+    ``pdot = K^T (tau + Q) + Kdot^T M v``, Q the forces of `momentum_terms`: Hamilton's equations for holonomic
+    independent coordinates; those of Poincare and Hamel for quasi-velocities and for nonholonomic systems, in the
+    momenta of the independent velocities. Derived from Spencer 2004, 2.4, as 5.1 suggests.
 
     Examples
     --------

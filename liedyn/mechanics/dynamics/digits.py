@@ -1,18 +1,19 @@
-"""How many digits a state has left, in compiled code: the condition number of its constraints without singular values.
+"""How many digits a state's accelerations have: the condition number of its constraints without singular values,
+compiled.
 
 With the rows of G divided by their lengths at home, G = [1; T] G_1 for r independent rows G_1 (clusters of constraints
 are blocks of their own), and the squares of its singular values are the eigenvalues of
 
     S C,    S = G_1 G_1^T,    C = 1 + T^T T.
 
-Most states that are looked at have digits enough by a bound of kappa = s_1 / s_r which costs an inverse:
+For most states a bound of kappa = s_1 / s_r, at the cost of an inverse, shows that the digits are sufficient:
 
     s_r^-4 <= trace of S^-2,    s_1^2 <= |G|_1 |G|_inf and |G|_F^2
 
-Of the others the largest eigenvalues of S C and of its inverse are found by the traces of their eighth powers, three
-products each: too large by the sixteenth root of r in kappa at most, and exact where one is much larger than the rest.
-Squares lose nothing that counts up to a kappa of 1e6. `liedyn.mechanics.dynamics.singular` says where the law comes
-from that makes digits of kappa, and takes singular values beyond that.
+For the others, the largest eigenvalues of S C and of its inverse are estimated from the traces of their eighth powers,
+three products each: kappa is too large by the sixteenth root of r at most, and exact if one eigenvalue dominates.
+Squaring is accurate enough up to a kappa of 1e6; beyond that `liedyn.mechanics.dynamics.singular`, which also derives
+the number of digits from kappa, uses singular values.
 """
 import math
 
@@ -40,16 +41,16 @@ from liedyn.model.packed_records import MODEL
 
 EPS = np.finfo(np.float64).eps
 FASTEST = 10.0
-"""Largest v^2 / |a| that counts, for motions without accelerations."""
+"""Upper bound for v^2 / |a|, for motions without accelerations."""
 ENOUGH = 6.0
-"""Digits that are left below which there is a warning: what is plotted, compared with measurements or used to design a
-controller needs three to five, and machines far from singular configurations keep nine and more."""
+"""Fewer remaining digits than this cause a warning: plots, comparisons with measurements and controller design need
+three to five, and machines far from singular configurations have nine and more."""
 SQUARINGS = 3
 
 
 @kernel_in_place
 def digits_left(kappa, v, a, power):
-    """Digits of the accelerations, power 2, or of the linearization, power 3, for a condition number kappa."""
+    """Digits of the accelerations (power 2) or of the linearization (power 3) for a condition number kappa."""
     fastest = largest_size(v)
     speed = min(fastest * fastest / max(largest_size(a), 1e-300), FASTEST)
     return -math.log10(EPS * kappa ** power * (1.0 + kappa * speed))
@@ -57,7 +58,7 @@ def digits_left(kappa, v, a, power):
 
 @kernel_in_place
 def digits_size(model):
-    """Numbers in the workspace of `spread_and_digits`."""
+    """Size of the workspace of `spread_and_digits`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     return (WIDTH * 12 + world_size(model) + elimination_size(SCALAR, model) + padded(n) + m + m * n
             + 2 * m * padded(2 * m) + 2 * m * padded(m))
@@ -83,7 +84,7 @@ def size_of_rows(G):
 
 @inline
 def put_products(model, e, c, G, S):
-    """S = G_1 G_1^T of as many rows of cluster c as S has, and the identity behind it."""
+    """S = G_1 G_1^T for the first rows of cluster c, as many as S has, followed by the identity."""
     count, n, dofs = S.shape[0], cluster_size(model, c)[1], cluster_lists(model, c)[1]
     rows = integers_in(e, numbering(model)[2] + kept(e, c, ROW), count)
     clear(S)
@@ -113,9 +114,9 @@ def put_dependence(model, e, c, C):
 
 @inline
 def largest_eigenvalue(A, squared):
-    """The largest eigenvalue of a padded matrix that has only positive ones. It is overwritten; `squared` is scratch.
+    """The largest eigenvalue of a padded matrix with positive eigenvalues, which is overwritten; `squared` is scratch.
 
-    From the trace of its eighth power, A divided by its own trace.
+    Computed from the trace of its eighth power, after division by its own trace.
     """
     n, trace = A.shape[0], 0.0
     for i in range(n):
@@ -135,7 +136,7 @@ def largest_eigenvalue(A, squared):
 
 @late(MODEL, VECTOR, types.int64, MATRIX, MATRIX, VECTOR, returns=types.UniTuple(types.float64, 2))
 def extreme_eigenvalues(model, e, c, G, S, work):
-    """The largest eigenvalues of S C and of its inverse, of cluster c; S^-1 stands behind as many columns of S."""
+    """The largest eigenvalues of S C and of its inverse for cluster c; S^-1 is stored after the columns of S."""
     count = S.shape[0]
     C = take_matrix(work, count, padded(2 * count))
     A, B = take_matrix(work, count, padded(count)), take_matrix(work, count, padded(count))
@@ -163,10 +164,10 @@ def extreme_eigenvalues(model, e, c, G, S, work):
 
 @kernel_in_place
 def spread_and_digits(model, q, v, a, lengths, long, rank, power, work):
-    """kappa, by the bound where that leaves digits enough, and the digits that are left.
+    """kappa, by the bound if that is sufficient, and the remaining digits.
 
-    `lengths` are those of the rows of G at home, and kappa is divided by `long`; it is infinite if the rank is another
-    one than is given.
+    `lengths` are those of the rows of G at home, and kappa is divided by `long`; it is infinite if the rank differs
+    from `rank`.
     """
     n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = first_place(work)
@@ -210,7 +211,7 @@ def spread_and_digits(model, q, v, a, lengths, long, rank, power, work):
 @batch
 def digits_states(begin, end, model, q, v, a, rank, lengths, long, power, kappa, digits):
     """`spread_and_digits` of each state."""
-    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
+    model = PackedModel(model.ints, model.floats.copy())  # a copy, as moving targets and custom rows write to floats
     work = np.empty(digits_size(model))
     for b in range(begin, end):
         kappa[b], digits[b] = spread_and_digits(model, q[b], v[b], a[b], lengths, long, rank[b], power, work)
@@ -218,7 +219,7 @@ def digits_states(begin, end, model, q, v, a, rank, lengths, long, power, kappa,
 
 @direct
 def digits_direct(model, q, v, a, rank, lengths, power):
-    """The same of one state, in a new array of two numbers; `long` stands behind the lengths."""
+    """`spread_and_digits` of one state, in a new array of two numbers; `long` is the last entry of `lengths`."""
     model = packed(model)
     q, v, a = configuration(model, q), velocity(model, v), velocity(model, a)
     work = scratch(digits_size(model))
@@ -234,7 +235,7 @@ def digits_direct(model, q, v, a, rank, lengths, power):
 
 
 def digits_of_one(robot, q, v, a, rank, lengths, power):
-    """The condition number of the constraints of one usual state, and how many digits it has left.
+    """The condition number of the constraints at one usual state, and the number of remaining digits.
 
     Parameters
     ----------
@@ -246,13 +247,13 @@ def digits_of_one(robot, q, v, a, rank, lengths, power):
     rank : int
         Rank of the constraints.
     lengths : ndarray, shape (m + 1,)
-        Lengths of the rows of G at home; behind them the number by which the condition number is divided.
+        Lengths of the rows of G at home, followed by the divisor of the condition number.
     power : int
         2 for accelerations, 3 for the linearization.
 
     Returns
     -------
-    tuple of float, or None where the state is not usual
+    tuple of float, or None if the arrays are not of the usual type
     """
     found = digits_direct(robot.packed, q, v, a, rank, lengths, power)
     return None if found is None else found.tolist()

@@ -1,8 +1,8 @@
-"""What a formulation is given, and what it hands back; a batch of states at a time, in plain NumPy.
+"""Input and output of a formulation, for a batch of states, in plain NumPy.
 
 All formulations solve M a + G^T lambda = tau - h, G a = wanted, where `wanted` is gamma with or without stabilisation.
-Each is a linear map (force, wanted) -> (a, lambda), and so its rounding can be taken out by one more application to
-what is left over: with constraint forces gone, the digits of small inertias come back (`linear_solution`).
+Each is a linear map (force, wanted) -> (a, lambda), so one step of iterative refinement on the residual removes its
+rounding errors: with the constraint forces subtracted, small inertias get their digits back (`linear_solution`).
 """
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +20,10 @@ from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.calls.boundary import require_usable
 
 REGULAR = 1.0 / np.finfo(np.float64).eps
-"""A matrix of a larger condition number has no inverse in floating point."""
+"""Condition number above which a matrix counts as singular in floating point."""
 
 OTHERS = "'nullspace', 'svd', 'kane', 'unified', or 'projection' with inertia=\"M_c''\""
-"""Formulations that do not need the inertia of the open tree."""
+"""Formulations that do not invert the inertia of the open tree."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Problem:
     q, v, tau : ndarray, shape (count, nq or nv)
     f_ext : ndarray, shape (count, 6 links or 0)
     ranking : Ranking
-        By what ranks are judged (`liedyn.machine.linalg.ranks`).
+        Rule for ranks (`liedyn.machine.linalg.ranks`).
     M, h, G, residual, psi, gamma : ndarray
         As `terms_kernel` returns them.
     rank : ndarray of int, shape (count,)
     order : ndarray of int, shape (count, m)
         Rows of G, independent ones first.
     ratio : ndarray, shape (count,)
-        Largest weighed pivot of G, or 1 if that is more, by the smallest: how far a singular configuration may be.
+        Largest weighted pivot of G, at least 1, divided by the smallest: large near singular configurations.
     """
 
     robot: object
@@ -69,23 +69,23 @@ class Problem:
 
     @property
     def dependent(self):
-        """Numbers of the rows that depend on others, at the last state."""
+        """Numbers of the dependent rows, at the last state."""
         return tuple(sorted(int(k) for k in self.order[-1][self.rank[-1]:]))
 
     def minimum_norm(self, force):
         """The shortest multipliers with G^T lambda = force."""
-        return np.where(self.G.any(axis=-1), transposed(self.G_plus, force), 0.0)  # no rounding on rows that are off
+        return np.where(self.G.any(axis=-1), transposed(self.G_plus, force), 0.0)  # no rounding errors in inactive rows
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What every formulation returns, state by state; `forward_dynamics` gives it names."""
+    """Output of every formulation, state by state; the base of `ForwardDynamics`."""
 
     a: np.ndarray
     lam: np.ndarray
     rank: np.ndarray
     condition: np.ndarray
-    dependent: tuple = ()  # numbers of the rows that depend on others, at the last state
+    dependent: tuple = ()  # numbers of the dependent rows, at the last state
     independent: tuple = ()
     singular_values: np.ndarray | None = None
     indicator: np.ndarray | None = None
@@ -100,7 +100,8 @@ def problem(robot, lead, q, v, tau, f_ext, tolerance):
 
 
 def of_each_state(problem, kernel, *options, more=()):
-    """Accelerations, multipliers and ranks by a kernel of dense terms; a row of each array in `more` is filled, too."""
+    """Accelerations, multipliers and ranks from a kernel of dense terms; each array in `more` gets a row per state,
+    too."""
     count, m, n = problem.G.shape
     a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
     given = problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma, problem.tau
@@ -113,23 +114,23 @@ def of_each_state(problem, kernel, *options, more=()):
 
 
 def spread(values, rank):
-    """Largest by smallest of the singular values that count; one where none does."""
+    """Largest of the first `rank` singular values divided by the smallest; 1 for rank 0."""
     values = np.concatenate([np.ones((len(values), 1)), values], axis=1)
     return np.where(rank > 0, values[:, min(1, values.shape[1] - 1)], 1.0) / values[np.arange(len(rank)), rank]
 
 
 def apply(A, x):
-    """A x, state by state."""
+    """A x, for each state."""
     return np.einsum("bij,bj->bi", A, x)
 
 
 def transposed(A, x):
-    """A^T x, state by state."""
+    """A^T x, for each state."""
     return np.einsum("bji,bj->bi", A, x)
 
 
 def linear_solution(problem, wanted, solve):
-    """(a, lambda) by `solve(force, wanted)`, and once more for what is left over."""
+    """(a, lambda) by `solve(force, wanted)`, with one refinement on the residual."""
     force = problem.tau - problem.h
     a, lam = solve(force, wanted)
     left = force - apply(problem.M, a) - transposed(problem.G, lam)
@@ -138,13 +139,13 @@ def linear_solution(problem, wanted, solve):
 
 
 def stabilized(problem, baumgarte):
-    """gamma - 2 alpha psi - beta^2 residual, for `baumgarte` = (alpha, beta) or None."""
+    """gamma - 2 alpha psi - beta^2 residual, for `baumgarte` = (alpha, beta); gamma for None."""
     alpha, beta = gains(baumgarte)
     return problem.gamma - 2.0 * alpha * problem.psi - beta ** 2 * problem.residual
 
 
 def gains(baumgarte):
-    """(alpha, beta) [1/s]; None is no stabilisation."""
+    """(alpha, beta) [1/s]; (0, 0), no stabilisation, for None."""
     if baumgarte is None:
         return 0.0, 0.0
     pair = floats("baumgarte", baumgarte)
@@ -156,7 +157,7 @@ def gains(baumgarte):
 
 
 def require_regular_tree(robot, method, instead=OTHERS):
-    """What inverts M cannot take massless bodies, although the loops hold them."""
+    """SingularConfigurationError for massless bodies held by loops only: a method that inverts M cannot treat them."""
     if robot.singular_tree:
         raise SingularConfigurationError(
             f"{method} inverts the mass matrix of the open tree, but that of {robot.name!r} is singular: nothing "
@@ -165,7 +166,7 @@ def require_regular_tree(robot, method, instead=OTHERS):
 
 
 def no_inertia(problem, b):
-    """The error for state b where some motion that the constraints allow moves no inertia."""
+    """The error for state b, where some motion that the constraints permit has no inertia."""
     _, _, Vt = np.linalg.svd(problem.G[b])
     K = Vt[problem.rank[b]:].T
     return SingularConfigurationError(

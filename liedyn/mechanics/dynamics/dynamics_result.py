@@ -1,4 +1,4 @@
-"""The result of forward dynamics: what is computed, and the rest worked out when it is read."""
+"""The result of forward dynamics; derived quantities are computed when they are read."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ForwardDynamics:
     a : ndarray, shape (..., nv)
         Accelerations [rad/s^2, m/s^2], stabilisation included.
     lam : ndarray, shape (..., m)
-        Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm
-        where rows are redundant.
+        Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm if rows
+        are redundant.
     constraint_wrenches : dict
         By constraint name the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the body at its child
         side: of a loop in the cut frame with the axes the user declared, of a contact about the origin of its frame B
@@ -40,29 +40,29 @@ class ForwardDynamics:
     redundant_rows : tuple of str
         Names of rows that depend on the others (at the last state of a batch), of constraints that are switched on.
     condition : float or ndarray
-        Condition number of the matrix that the formulation has to invert besides the inertia: [G; R] (1-norm) of
-        "nullspace", A of "kane", the part of G that counts for "svd" and "unified", M^-1/2 G^T of "udwadia_kalaba",
-        G M^-1 G^T of "multiplier", the constraint inertia matrix itself of "projection". Where pivoting chooses,
-        states next to each other in a batch share a choice if it suits all of them.
+        Condition number of the matrix that the formulation inverts besides the inertia: [G; R] (1-norm) for
+        "nullspace", A for "kane", the nonzero singular values of G for "svd" and "unified", M^-1/2 G^T for
+        "udwadia_kalaba", G M^-1 G^T for "multiplier", the constraint inertia matrix itself for "projection". If
+        pivoting chooses the coordinates, neighbouring states of a batch share a choice if it suits all of them.
     independent : tuple of str
-        Names of the independent coordinates used (at the last state of a batch); empty where there are none.
+        Names of the independent coordinates used (at the last state of a batch); empty if there are none.
     constraint_force : ndarray, shape (..., nv)
-        ``G^T lam`` [N m, N], what the constraints take of the generalised forces.
+        ``G^T lam`` [N m, N], the part of the generalised forces that the constraints balance.
     multipliers : dict
         ``lam`` by constraint name, shape (..., rows of the constraint).
     singular_values : ndarray or None, shape (..., m)
-        Of G, largest first, zeros behind the first nv ("svd" only).
+        Singular values of G, largest first, zeros after the first nv ("svd" only).
     indicator : ndarray or None, shape (..., m)
         ``|u_i . Gdot v|`` for each singular value s_i, the norm of ``v_i u_i^T Gdot v``; divided by s_i it is an
-        acceleration, which stays finite on the way to a singular configuration only where the indicator vanishes with
-        s_i. Behind the rank stands what of ``Gdot v`` the rows cannot reach ("svd" only).
+        acceleration, which stays finite on the way to a singular configuration only if the indicator vanishes with s_i.
+        Entries after the rank are the part of ``Gdot v`` outside the range of G ("svd" only).
     singular : bool or ndarray
-        Is this a singular configuration, where the constraints have a smaller rank than next to it? Then the motion is
-        not determined: ``a`` is that of least error in ``G a = gamma``, with the motions that G has lost as further
+        True at a singular configuration, where the constraints have a smaller rank than in its neighbourhood. Then the
+        motion is not determined: ``a`` is the one of least error in ``G a = gamma``, with the new motions as further
         degrees of freedom ("svd", "projection", "udwadia_kalaba" and "unified": the other methods raise there).
     contacts : dict
-        What each one-sided constraint does, by name: "open", "leaving" (it touches, and comes apart), "sliding"
-        (without friction too), "sticking", or "off"; for a batch arrays of them, shape (...).
+        Mode of each one-sided constraint by name: "open", "leaving" (touching, but separating), "sliding" (also without
+        friction), "sticking", or "off"; for a batch, arrays of these, shape (...).
 
     Examples
     --------
@@ -85,13 +85,13 @@ class ForwardDynamics:
     singular: bool | Booleans = False
     # the robot, configurations (count, nq), contacts if the state decides
     _at: tuple[Any, ...] | None = field(default=None, repr=False)
-    # what ends with what `nullspace_states` tells of the last state, or a function that asks it; its rank, the names of
-    # the coordinates that were given (None for the tangent space), and the tolerance
+    # output `last` of `nullspace_states`, or a function that computes it; the rank, the names of the given coordinates
+    # (None for the tangent space), and the tolerance
     _found: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, known: dict[str, Any]) -> Self:
-        """A result of which the rest is worked out when it is read."""
+        """A result whose derived quantities are computed when they are read."""
         made = object.__new__(cls)
         made.__dict__.update(known)
         return made
@@ -152,7 +152,7 @@ _LATER = {"redundant_rows": _redundant_rows, "independent": _independent, "condi
 
 @remembered
 def _rows_by_constraint(robot):
-    """Names of the rows that are switched on, by number; numbers of the rows of each constraint."""
+    """Names of the active rows, by number; numbers of the rows of each constraint."""
     active = set(robot.active)
     owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
     return ({k: name for k, (name, owner) in enumerate(zip(robot.row_names, robot.row_owners)) if owner in active},
@@ -160,6 +160,6 @@ def _rows_by_constraint(robot):
 
 
 def names_of_rows(robot, numbers):
-    """Names of those that are switched on."""
+    """Names of those of the rows that are active."""
     names = _rows_by_constraint(robot)[0]
     return tuple(names[k] for k in numbers if k in names)

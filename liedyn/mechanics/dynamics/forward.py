@@ -1,4 +1,4 @@
-"""Forward dynamics of any mechanism: one signature, one result, several formulations."""
+"""Forward dynamics of any mechanism: one function with one result for several formulations."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ METHODS = {
     "unified": ("sigma",),
     "momenta": ("independent", "baumgarte"),
 }
-"""The formulations, and the options that each one takes."""
+"""The formulations, and the options of each."""
 
 AT_SINGULAR = "svd", "projection", "udwadia_kalaba", "unified"
-"""Formulations by pseudoinverses, which are defined at singular configurations too."""
+"""Formulations with pseudoinverses, which are defined at singular configurations, too."""
 
 _SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": projection.solve,
             "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve,
@@ -62,15 +62,15 @@ _SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": proj
 
 
 def warn_if_poor(chosen, condition):
-    """Report independent coordinates that are close to losing the motion."""
+    """ConditionWarning for independent coordinates that are close to singular."""
     if condition > POOR_CONDITION:
-        # what coordinates that fit badly amplify is rounding itself: the digits go with the condition number
+        # poor coordinates amplify rounding: digits are lost in proportion to the condition number
         warn(f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}, about "
              f"{max(0, round(-np.log10(condition * np.finfo(np.float64).eps)))} digits are left")
 
 
 def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baumgarte=None):
-    """What is known of `ForwardDynamics` in independent coordinates, state by state."""
+    """Data of `ForwardDynamics` in independent coordinates, state by state."""
     given, (way, names, tangent) = (q, v, tau, forces), way_of(robot, independent)
     with of_the_batch(lead, 0):
         chosen = choose(robot, q[0], names, tolerance)
@@ -78,13 +78,13 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
     first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):
         _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
-    if not (np.isfinite(a).all() and np.isfinite(force).all()):  # NaN times zero is NaN: G^T lam shows every bad row
+    if not (np.isfinite(a).all() and np.isfinite(force).all()):  # NaN times zero is NaN: G^T lam detects every bad row
         _raise_overflow(robot, lead, q, v, a, force)
     require_regular(robot, lead, q, rank, tolerance)
     worst = int(condition.argmax()) if len(condition) > 1 else 0
     few = warn_if_digits_are_lost(robot, q, v, a, rank, condition, ACCELERATIONS)
     if condition[worst] > POOR_CONDITION and not few:
-        # a tangent space is better than any coordinates
+        # no coordinates are better than a tangent space
         poor = tangent_conditions(robot, q[worst:worst + 1], tolerance)[0] if tangent else condition[worst]
         warn_if_poor(_solved_at(robot, worst, given, independent, tolerance)[0], poor)
     if baumgarte is not None:
@@ -97,20 +97,21 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
 
 
 def _in_coordinates(robot, given, chosen, way, tolerance):
-    """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and what it tells of the last state, or what asks it."""
+    """Results of `nullspace_states`: a, lam, G^T lam, rank, condition, and its data on the last state or a function for
+    them."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
     choice, last = Choice(chosen.rows, chosen.virtual, way), np.zeros(1 + m + n)
     found = Found(np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.full(count, -1), np.empty(count))
 
     state, lanes = State(*given), choice
     if m > 0 and count >= FEW:
-        if way == PIVOTED:  # how many coordinates there are
+        if way == PIVOTED:  # the number of coordinates
             first, found_first = (each._make(x[:1] for x in each) for each in (state, found))
             nullspace_states(robot.packed, first, choice, tolerance, found_first, last)
             lanes = choice._replace(virtual=np.full(max(0, n - found.rank[0]), -1))
         if way != PIVOTED or found.rank[0] >= 0:
             nullspace_registers(robot.packed, state, lanes, tolerance, found, last)
-    if np.minimum.reduce(found.rank) >= 0:  # in lanes, which tell nothing of the last state
+    if np.minimum.reduce(found.rank) >= 0:  # computed in lanes, without data on the last state
         return *found, functools.partial(_told, robot, state.q[-1:].copy(), choice, tolerance)
     nullspace_states(robot.packed, state, choice, tolerance, found, last)
     raise_errors(robot.functions)
@@ -118,7 +119,7 @@ def _in_coordinates(robot, given, chosen, way, tolerance):
 
 
 def _told(robot, q, choice, tolerance):
-    """What `nullspace_states` tells of a configuration (1, nq), where coordinates and rows do not depend on more."""
+    """The data of `nullspace_states` on a configuration (1, nq), if coordinates and rows depend on nothing else."""
     n, m = robot.nv, len(robot.row_names)
     row, last = np.zeros((1, n)), np.zeros(1 + m + n)
     found = Found(row, np.empty((1, m)), row.copy(), np.full(1, -1), np.empty(1))
@@ -127,7 +128,7 @@ def _told(robot, q, choice, tolerance):
 
 
 def _solved_at(robot, b, given, independent, tolerance):
-    """The coordinates of state b, and what `nullspace_kernel` says of it."""
+    """The coordinates of state b, and the result of `nullspace_kernel` for it."""
     q, v, tau, forces = (x[b] for x in given)
 
     def solved_in(choice):
@@ -136,12 +137,12 @@ def _solved_at(robot, b, given, independent, tolerance):
 
     chosen, solved = solved_in(independent)
     if independent is None and solved[0] in (WRONG_COUNT, SINGULAR_CHOICE):
-        return solved_in("auto")  # the declaration fits other switches, or other places
+        return solved_in("auto")  # the declared coordinates fit other switch states or other configurations
     return chosen, solved
 
 
 def _raise_at(robot, lead, b, given, independent, tolerance):
-    """Raise what is wrong with state b."""
+    """Raise the error for state b."""
     with of_the_batch(lead, b):
         chosen, solved = _solved_at(robot, b, given, independent, tolerance)
         require_rows(robot, (), solved[7][None])
@@ -149,7 +150,7 @@ def _raise_at(robot, lead, b, given, independent, tolerance):
 
 
 def _raise_overflow(robot, lead, q, v, a, force):
-    """Raise what is wrong where accelerations or constraint forces (count, nv) are not finite."""
+    """Raise the error if accelerations or constraint forces (count, nv) are not finite."""
     require_defined(robot, *(x.reshape(lead + x.shape[1:]) for x in (q, v)))
     b, j = np.argwhere(~(np.isfinite(a) & np.isfinite(force)))[0]
     with of_the_batch(lead, int(b)):
@@ -158,7 +159,7 @@ def _raise_overflow(robot, lead, q, v, a, force):
 
 
 def _stabilized_nullspace(given, baumgarte):
-    """Accelerations and multipliers with another right side; they depend on no choice of coordinates."""
+    """Accelerations and multipliers with a stabilised right side; they do not depend on the choice of coordinates."""
     wanted, model = stabilized(given, baumgarte), given.robot.packed
     a, lam = np.empty_like(given.h), np.empty_like(given.gamma)
     work = np.empty(solve_size(model))
@@ -172,7 +173,7 @@ def _stabilized_nullspace(given, baumgarte):
 
 
 def _checked_options(method, options):
-    """The options that were given; InputError for a method or an option that there is not."""
+    """The options that are not None; InputError for an unknown method, or an option that it does not have."""
     one_of("method", method, METHODS)
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
@@ -189,15 +190,15 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
                      sigma: float | None = None, inertia: Literal["M_c", "M_c'", "M_c''"] | None = None,
                      metric: ArrayLike | Literal["inertia"] | None = None, scale: float | None = None,
                      condition_limit: float | None = None) -> ForwardDynamics:
-    """Accelerations and constraint forces of a mechanism with its constraints, by any of eight formulations.
+    """Accelerations and constraint forces of a constrained mechanism, by any of eight formulations.
 
-    All of them give the same accelerations and minimum-norm multipliers wherever they are defined.
+    All give the same accelerations and minimum-norm multipliers wherever they are defined.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched (``robot.switched``), at its time (``robot.at``). Its one-sided constraints are
-        open, slide or stick as the state demands; those switched to "sliding" or "sticking" are equations.
+        With its switched constraints (``robot.switched``), at its time (``robot.at``). The state decides whether
+        one-sided constraints are open, slide or stick; those switched to "sliding" or "sticking" are equations.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
     v : array_like, shape (..., nv)
@@ -205,24 +206,23 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     tau : array_like, shape (..., nv)
         Generalised forces [N m, N].
     method : str
-        - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4);
-        - "multiplier": Lagrange multipliers (Spencer, 2.1);
-        - "svd": null space and pseudoinverse by singular values; evaluates at singular configurations (Spencer, 3.1),
-          and so do "projection", "udwadia_kalaba" and "unified";
-        - "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005);
-        - "udwadia_kalaba": the explicit equation (Xu and Liu 2017, eq. 5-9);
-        - "kane": embedded constraints, with speeds chosen again where they fail (Gillespie 2003, section 4);
-        - "unified": all constraints on the level of velocities, inconsistent states too (Yun and Sarkar 1998);
-        - "momenta": the rate of the canonical momenta of independent coordinates (Spencer, 5.1; `canonical_equations`).
+        - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4); -
+        "multiplier": Lagrange multipliers (Spencer, 2.1); - "svd": null space and pseudoinverse by singular values;
+        also defined at singular configurations (Spencer, 3.1), as are "projection", "udwadia_kalaba" and "unified"; -
+        "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005); - "udwadia_kalaba": the explicit
+        equation (Xu and Liu 2017, eq. 5-9); - "kane": embedded constraints, with other speeds chosen where they fail
+        (Gillespie 2003, section 4); - "unified": all constraints as velocity constraints, also for inconsistent states
+        (Yun and Sarkar 1998); - "momenta": the rate of the canonical momenta of independent coordinates (Spencer, 5.1;
+        `canonical_equations`).
     independent : sequence of str, "auto", "tangent" or None
-        Coordinates in which the motion is solved; the accelerations do not depend on the choice. None: the robot's own
-        declaration where it fits the constraints that are on, else "auto" (pivoting). For "nullspace"; for "kane" names
-        of tree coordinates, or "auto".
+        Coordinates in which the motion is solved; the accelerations do not depend on the choice. None: the robot's
+        declared ones if they fit the active constraints, else "auto" (pivoting). For "nullspace"; for "kane" names of
+        tree coordinates, or "auto".
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame, as for `rnea`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero, its rows and columns measured by the sizes of the
-        mechanism (`liedyn.machine.linalg.ranks`).
+        Pivots of G below this fraction of the largest one count as zero; rows and columns are weighted by the sizes of
+        the mechanism (`liedyn.machine.linalg.ranks`).
     baumgarte : tuple of float (alpha, beta), optional
         Stabilisation ``g'' + 2 alpha g' + beta^2 g = 0`` [1/s] (Spencer, eq. 3.8). For all methods but "unified". The
         gains of Xu and Liu, eq. 52, are 2 alpha and beta^2. Nonholonomic rows have no g: ``psi' + 2 alpha psi = 0``.
@@ -249,36 +249,35 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     ------
     InputError
         A shape does not fit, an entry is not finite, an unknown name, method or option, an option that the method does
-        not take, or too many or few independent coordinates; a contact is more than 1e-6 deep in its surface, or an
-        impact is due.
+        not take, or too many or few independent coordinates; a contact penetrates by more than 1e-6, or an impact is
+        due.
     SingularConfigurationError
         A constraint has no direction here (the points of a distance coincide, a disk lies flat);
         accelerations of contacts contradict each other (Painleve); the configuration is singular (for "nullspace",
         "multiplier", "kane" and "momenta"; the other methods set ``singular``), the independent coordinates do not
-        determine the motion here, or some motion moves no inertia; for "multiplier", "udwadia_kalaba", and "projection"
-        with "M_c" or "M_c'", also if only the open tree's does.
+        determine the motion here, or some motion has no inertia; for "multiplier", "udwadia_kalaba", and "projection"
+        with "M_c" or "M_c'", also if only one of the open tree has none.
 
     Warns
     -----
     ConditionWarning
-        Next to a singular configuration, or in independent coordinates that are poorly conditioned here, few digits are
-        left: says how many (`liedyn.mechanics.dynamics.singular`).
+        Near a singular configuration, or in poorly conditioned independent coordinates, few digits are left; the
+        message says how many (`liedyn.mechanics.dynamics.singular`).
 
     Notes
     -----
-    Redundant rows, and the zero rows of constraints that are switched off, are taken by every method. At a singular
-    configuration, where rows are redundant that are not next to it, "svd", "projection", "udwadia_kalaba" and "unified"
-    go on with those that are left: their pseudoinverses are defined there. What those rows would have held is then
-    free, and where they contradict the motion they are satisfied in the sense of least squares.
+    Every method accepts redundant rows, and the zero rows of inactive constraints. At a singular configuration, where
+    rows are redundant that are independent in its neighbourhood, "svd", "projection", "udwadia_kalaba" and "unified"
+    use a pseudoinverse: motions that only the lost rows prevented are free, and equations that contradict each other
+    are satisfied in the sense of least squares.
 
-    Off the constraints, redundant rows ask for accelerations that contradict each other by as much as the state is off.
-    Then "nullspace", "multiplier" and "kane" satisfy the independent rows that pivoting finds, and the others all rows
-    in the sense of least squares.
+    At a state that violates the constraints, redundant rows demand accelerations that contradict each other in
+    proportion to the violation. Then "nullspace", "multiplier" and "kane" satisfy the independent rows chosen by
+    pivoting, and the other methods all rows in the sense of least squares.
 
-    Contacts: which of them are closed, and the friction of those that slide, is worked out first; the rest is the
-    dynamics of the robot with closed contacts as equations (`liedyn.mechanics.contact.contact_modes`). That friction
-    does not know of `baumgarte` and `sigma`. Multipliers that would pull are replaced by others, where there are
-    others.
+    Contacts: the closed ones and their sliding friction are determined first; the rest is the dynamics of the robot
+    with closed contacts as equations (`liedyn.mechanics.contact.contact_modes`). That friction does not depend on
+    `baumgarte` and `sigma`. Multipliers that would pull are replaced by others with the same force, if such exist.
 
     Examples
     --------
@@ -305,7 +304,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
         condition_limit=condition_limit))
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     if watches(robot):
-        # contacts need a formulation to find out what they do, and so this package
+        # imported here, as contacts need a formulation, and so this package
         from liedyn.mechanics.dynamics.with_contacts import dynamics_with_contacts
 
         return dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, method=method,
@@ -343,7 +342,7 @@ def _one_state(robot, q, v, tau, independent, rank_tolerance):
     (a, lam, force, told, q_kept), names = found
     rank, condition = int(told.item(0)), told.item(1)
     if rank < 0 or condition > SUSPECT and is_suspect(robot, q, v, a, rank, condition, ACCELERATIONS):
-        return None  # the general way says what is wrong
+        return None  # the general path raises the error
     require_regular_one(robot, q, rank, rank_tolerance)
     known = {"a": a, "lam": lam, "constraint_force": force, "rank": rank, "_at": (robot, q_kept),
              "_found": (told, rank, names, rank_tolerance)}
@@ -353,7 +352,7 @@ def _one_state(robot, q, v, tau, independent, rank_tolerance):
 
 
 def _result(robot, lead, q, known):
-    """The batch in the user's shape."""
+    """A batch of results in the user's shape."""
     known = {name: x.reshape(lead + x.shape[1:]) if isinstance(x, np.ndarray) else x for name, x in known.items()}
     if not lead:
         known |= {name: kind(known[name]) for name, kind in (("rank", int), ("condition", float), ("singular", bool))

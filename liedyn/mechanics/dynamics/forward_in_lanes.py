@@ -1,14 +1,14 @@
-"""W states of a mechanism in lanes: constraints eliminated alike in all of them, and accelerations from that.
+"""Constrained accelerations of W states in lanes, with the same elimination for all of them.
 
-Elimination decides: which rows are independent, and which velocities depend on them. States side by side in lanes need
-one decision for all. Where every constraint is a cut joint and the independent velocities are coordinates of the tree,
-only the pivots could differ, and lanes share them: threshold pivoting, where a pivot need not be the largest element of
-each lane, but no less than PIVOT of it. Where there is none such, where a rank is in doubt, or where any lane fails in
-any way, there is no answer for the W states together, and the caller has the kernel for one state work on each of them:
-a matter of time, not of results.
+The elimination chooses the independent rows and the dependent velocities. States in lanes need one choice for all. If
+every constraint is a cut joint and the independent velocities are coordinates of the tree, only the pivots could
+differ, and lanes share them by threshold pivoting: a pivot need not be the largest element of each lane, but at least
+PIVOT times that. If there is no such pivot, if a rank is in doubt, or if any lane fails, there is no result for the W
+states together, and the caller computes each of them with the kernel for one state: only the time differs, not the
+results.
 
-Accelerations and multipliers, of minimum norm, do not depend on the rows that are solved. The condition number of
-[G_1; R] does, where rows are redundant.
+Accelerations and minimum-norm multipliers do not depend on the chosen rows. The condition number of [G_1; R] does, if
+rows are redundant.
 """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import clear, element, exchange, padded_for, put_element, swap_rows, unweigh
@@ -30,21 +30,21 @@ from liedyn.model.constraint_records import is_active, is_cut, is_long, is_weigh
 from liedyn.model.packed import NV, N_ROWS
 
 PIVOT = 0.1
-"""Least size of a shared pivot as a part of each lane's largest element. Errors grow by 1 + 1/PIVOT in a step at most,
-against 2 (Duff, Erisman and Reid 1986, section 5.4, who recommend the same number)."""
+"""Smallest accepted size of a shared pivot, as a fraction of each lane's largest element. Errors grow by a factor of at
+most 1 + 1/PIVOT in a step, instead of 2 (Duff, Erisman and Reid 1986, section 5.4, who recommend this value)."""
 
 DOUBT = 1000.0
-"""Other pivots leave other elements behind: a rank is in doubt where the largest that is left is within this factor of
-the tolerance. What redundant rows leave is far below, and that of real ones far above (`RANK_TOLERANCE`)."""
+"""Other pivots leave different remainders, so a rank is in doubt if the largest remaining element is within this factor
+of the tolerance. Remainders of redundant rows are far below, those of independent rows far above (`RANK_TOLERANCE`)."""
 
 LONG_IN_LANES = 30
-"""Degrees of freedom up to which W states of a long chain of loops in lanes, whose elimination is dense, are faster
-than one after the other by a sparse one: measured on rows of four-bars."""
+"""Largest number of degrees of freedom of a long chain of loops for which W states in lanes, with dense elimination,
+are faster than one after the other with sparse elimination; measured on rows of four-bars."""
 
 
 @inline
 def all_cut_joints(model):
-    """Are there active constraints, all of them cut joints, and do they make no long chains?"""
+    """True if there are active constraints, all of them cut joints, without long chains."""
     if model.ints[N_ROWS] == 0 or is_long(model) and model.ints[NV] > LONG_IN_LANES:
         return False
     for l in range(loop_count(model)):
@@ -55,9 +55,9 @@ def all_cut_joints(model):
 
 @inline
 def fits_lanes(model, R, virtual, choosable):
-    """Are all active constraints cut joints, and do the rows R pick coordinates of the tree?
+    """True if all active constraints are cut joints, and the rows R pick coordinates of the tree.
 
-    `choosable` is then zero for those, and one elsewhere.
+    `choosable` is then zero for these coordinates, and one elsewhere.
     """
     return all_cut_joints(model) and picks(model, R, virtual, choosable)
 
@@ -67,8 +67,8 @@ def fits_lanes(model, R, virtual, choosable):
 
 @inline
 def largest_elements(T, begin, m, n, free):
-    """Each lane's largest element, rows from `begin` to m, columns where `free` is 1, not 0; its second row is filled
-    with the largest of each column."""
+    """Each lane's largest element in rows `begin` to m and columns where `free` is 1, not 0; the second row of `free`
+    receives the largest element of each column."""
     every = splat(LANES, 0.0)
     for j in range(n):
         s = splat(LANES, 0.0)
@@ -82,7 +82,7 @@ def largest_elements(T, begin, m, n, free):
 
 @inline
 def shared_row(T, begin, m, column, by):
-    """Row of the element of a column whose least size in all lanes, times `by`, is largest; and that size."""
+    """Row of a column with the largest minimum, over the lanes, of the element's size times `by`; and that minimum."""
     row, part = begin, -1.0
     for i in range(begin, m):
         x = smallest_lane(by * magnitude(element(LANES, T, i, column)))
@@ -93,10 +93,10 @@ def shared_row(T, begin, m, column, by):
 
 @inline
 def shared_pivot(T, begin, m, n, free, every):
-    """Row and column of an element that is large in all lanes, and its least size as a part of the lane's largest.
+    """Row and column of an element that is large in all lanes, and its least size as a fraction of the lane's largest.
 
-    It is in the column whose largest elements come closest to `every` where they are farthest from it; if the lanes
-    have these in different rows, in any column.
+    It is in the column whose largest elements come closest to `every` in the worst lane; if these are in different rows
+    of different lanes, in any column.
     """
     column, bound, by = 0, -1.0, 1.0 / every
     for j in range(n):
@@ -114,10 +114,11 @@ def shared_pivot(T, begin, m, n, free, every):
 
 @kernel_in_place
 def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
-    """`exchange_rows` of the first m rows of W tables, on pivots that they share; returns how many, -1 if they differ.
+    """`exchange_rows` on the first m rows of W tableaux with shared pivots; returns their number, -1 if the lanes
+    differ.
 
-    They differ where no pivot suits all, where a rank is in doubt, or where the rows that are left depend on columns
-    that may not be chosen. `free` is 1 in the end for columns that were chosen, and 0 for others, in single numbers.
+    They differ if no pivot suits all, if a rank is in doubt, or if the remaining rows depend on columns that may not be
+    chosen. `free` ends as 1 for chosen columns and 0 for others, in single numbers.
     """
     for i in range(m):
         rows[i] = i
@@ -157,7 +158,8 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
 
 @kernel_in_place
 def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
-    """`eliminate` for W states; False if they do not depend alike on p independent velocities (see above)."""
+    """`eliminate` for W states; False unless all have the same p independent velocities (see the module's
+    docstring)."""
     _, scratch, _, at_table = layout(LANES, model)
     k = s = row = 0
     spread = splat(LANES, 1.0)
@@ -193,7 +195,8 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
 
 @inline
 def spread_in_lanes(model, work):
-    """How far a singular configuration is: the largest pivot by the smallest one, of any cluster, in each lane."""
+    """The largest pivot divided by the smallest one, over all clusters, in each lane: large near singular
+    configurations."""
     return load(LANES, vector_in(work, layout(LANES, model)[1], WIDTH), 0)
 
 
@@ -226,7 +229,7 @@ def state_terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma, residual, psi
 
 @kernel_in_place
 def nullspace_in_lanes_size(model, p):
-    """Numbers in the workspace of `nullspace_in_lanes`."""
+    """Size of the workspace of `nullspace_in_lanes`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     state = terms_size(model) + n * n + 2 * n + m + m * n
     return (WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m) + multipliers_size(LANES, model)
@@ -235,7 +238,7 @@ def nullspace_in_lanes_size(model, p):
 
 @kernel_in_place
 def nullspace_in_lanes(model, state, choosable, p, tolerance, work, found):
-    """a, lam, force = G^T lam and the condition number of W states; False if they are to be worked on one by one."""
+    """a, lam, force = G^T lam and the condition number of W states; False if they must be computed one by one."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = WIDTH
     e, world = take_vector(work, elimination_size(LANES, model)), take_vector(work, WIDTH * terms_size(model))

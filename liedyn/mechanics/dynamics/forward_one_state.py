@@ -1,7 +1,7 @@
-"""Constrained accelerations of one state called from Python, in coordinates that do not depend on the state.
+"""Constrained accelerations of one state called from Python, for a choice of coordinates that is made once.
 
-As for linearizations (`liedyn.linear.linearize_one_state`): the kernel of `nullspace_states` is called at its address
-by a direct kernel (`liedyn.model.calls.direct`), with a choice of coordinates that is made once.
+As for linearizations (`liedyn.linear.linearize_one_state`), a direct kernel (`liedyn.model.calls.direct`) calls the
+kernel of `nullspace_states` at its address.
 """
 from dataclasses import dataclass
 
@@ -24,7 +24,18 @@ from liedyn.model.packed import NQ, NV, N_ROWS
 
 @dataclass(frozen=True)
 class Single:
-    """A choice of coordinates as the direct kernel takes it.
+    """A choice of coordinates as arguments of the direct kernel.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Names of the coordinates, unless pivoting chooses others; None for the tangent space.
+    address : int
+        Address of the kernel of `nullspace_states`.
+    integers : ndarray of int64
+        Number of coordinates; GIVEN, PIVOTED or EITHER; then `virtual`.
+    numbers : ndarray
+        Tolerance of the rank; then R.
 
     Attributes
     ----------
@@ -45,7 +56,7 @@ class Single:
 
 
 def way_of(robot, independent):
-    """How the coordinates that a user asks for are found, their names if given, and are they a tangent space?"""
+    """How the coordinates are chosen, their names if given, and whether they are a tangent space."""
     names = robot.independent if independent is None else independent
     if not names and independent is None or isinstance(names, str) and names in ("auto", "tangent"):
         return PIVOTED, (), names == "tangent"
@@ -53,7 +64,7 @@ def way_of(robot, independent):
 
 
 def single(robot, independent, tolerance):
-    """The `Single` for what `forward_dynamics` is given."""
+    """The `Single` for these arguments of `forward_dynamics`."""
     tolerance, (way, names, tangent) = non_negative("rank_tolerance", tolerance), way_of(robot, independent)
     chosen = by_name(robot, names)
     row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
@@ -67,7 +78,7 @@ def single(robot, independent, tolerance):
 
 @direct
 def nullspace_direct(address, model, q, v, tau, integers, given):
-    """New arrays a, lam, G^T lam, (rank, condition, what `nullspace_states` tells of the last row), and q."""
+    """New arrays a, lam, G^T lam, (rank, condition, `last` of `nullspace_states`), and q."""
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
@@ -85,18 +96,18 @@ def nullspace_direct(address, model, q, v, tau, integers, given):
             shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
             shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(told, 1, 1)), last))
     complete = largest_size(numbers(item(found, 0), n)) < np.inf and largest_size(numbers(item(found, 2), n)) < np.inf
-    told[0] = rank[0] if complete else -1.0  # NaN times zero is NaN: G^T lam shows every row that is not defined
+    told[0] = rank[0] if complete else -1.0  # NaN times zero is NaN: G^T lam detects every row that is not defined
     for k in range(nq):
         q_kept[k] = q[k]
     return found
 
 
 def nullspace_one_state(robot, q, v, tau, independent, tolerance):
-    """What `nullspace_direct` returns for one usual state, and the names of the coordinates given; else None."""
+    """The result of `nullspace_direct` for one usual state, and the names of the given coordinates; else None."""
     choice = ("one acceleration", tuple(independent) if type(independent) is list else independent, tolerance)
     try:
         one = robot._memo.get(choice, choice)
-    except TypeError:  # no names
+    except TypeError:  # `independent` is no sequence of names
         return None
     if one is choice:
         plain = independent is None or isinstance(choice[1], (str, tuple))

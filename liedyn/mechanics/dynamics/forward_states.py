@@ -1,4 +1,4 @@
-"""Constrained accelerations of many states without Python in between, one workspace for each thread."""
+"""Constrained accelerations of many states in compiled code, with one workspace for each thread."""
 from collections import namedtuple
 
 import numpy as np
@@ -25,15 +25,17 @@ from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
 from liedyn.model.packed_records import MODEL
 
 GIVEN, PIVOTED, EITHER = range(3)
-"""Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
+"""Independent coordinates: the given ones; those chosen by pivoting at each state; or pivoting only where the given
+ones fail."""
 
 FEW = WIDTH // 2
-"""States from which on lanes pay: a register takes as long as 2 states of a four-bar, and up to 7 of a large machine
-with many motions, whose derivatives fill registers at one state already."""
+"""Number of states from which on lanes are faster: a register takes as long as 2 states of a four-bar, and up to 7 of a
+large machine with many motions, whose matrices fill registers for one state already."""
 
 
 Choice = namedtuple("Choice", "R virtual way")
-"""Rows R that read the independent velocities; numbers of those of cuts that stand for a row, else -1; the way."""
+"""Rows R of the independent velocities; numbers of the virtual velocities that replace a row, else -1; the way of
+choosing."""
 
 Found = namedtuple("Found", "a lam force rank condition")
 """Results, one row for each state: accelerations, multipliers, G^T lam, rank and condition number."""
@@ -42,8 +44,8 @@ Found = namedtuple("Found", "a lam force rank condition")
 @late(MODEL, VECTOR, TERMS, VECTOR, group(Choice, MATRIX, INTEGERS, types.int64), types.float64, VECTOR, INTEGERS,
       *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
 def solve_given(model, world, terms, tau, choice, tolerance, work, rows, a, lam):
-    """a and the minimum-norm lam in coordinates that the elimination does not take: those of cuts, of tangent spaces,
-    and such as do not fit; `rows` has room for m + n. Returns (status, rank, condition) as `nullspace_kernel`."""
+    """a and the minimum-norm lam in coordinates for which the elimination cannot be used: those of cuts, of tangent
+    spaces, and unsuitable ones; `rows` has room for m + n. Returns (status, rank, condition) as `nullspace_kernel`."""
     (m, n), nz, p = terms.G.shape, model.ints[N_VIRTUAL], choice.virtual.size
     E, rho, columns = take_matrix(work, nz, n), take_vector(work, nz), take_integers(work, rows.size)
     if nz > 0:
@@ -66,19 +68,19 @@ def solve_given(model, world, terms, tau, choice, tolerance, work, rows, a, lam)
 
 @inline
 def nullspace_size(model):
-    """Numbers in the workspace of `nullspace_in_place`."""
+    """Size of the workspace of `nullspace_in_place`."""
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     state = terms_size(model) + solve_size(model) + n + m * n + m
     given = (m + n) * (padded(n) + 3) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
-    return 1 + state + given + multipliers_size(SCALAR, model) + WIDTH * 20  # as many arrays fill whole registers
+    return 1 + state + given + multipliers_size(SCALAR, model) + WIDTH * 20  # each array fills whole registers
 
 
 @kernel_in_place
 def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam, force):
     """a, lam and force = G^T lam at one state.
 
-    `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each coordinate that
-    pivoting left. Returns (status, rank, condition, pivoted).
+    `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each independent
+    coordinate chosen by pivoting. Returns (status, rank, condition, pivoted).
     """
     n, m, tau, virtual = model.ints[NV], model.ints[N_ROWS], state.tau, choice.virtual
     work[0] = first_place(work)
@@ -113,12 +115,11 @@ def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam
 
 @batch
 def nullspace_registers(begin, end, model, states, choice, tolerance, found, last):
-    """`nullspace_states` for W rows at a time that depend alike on given coordinates
-    (`liedyn.mechanics.dynamics.forward_in_lanes`).
+    """`nullspace_states` for W rows at a time with the same elimination (`liedyn.mechanics.dynamics.forward_in_lanes`).
 
-    The rank of all others, and `last`, stay what they are: `nullspace_states` has to follow. It is a kernel of its
-    own, as a single state should not wait for it to be compiled. Where pivoting chooses, `virtual` says how many
-    coordinates it leaves, and the lanes share the choice.
+    The rank of rows that fail, and `last`, are not changed: `nullspace_states` must follow. It is a kernel of its own,
+    as a single state should not wait for its compilation. If pivoting chooses, `virtual` gives the number of
+    independent coordinates, and the lanes share the choice.
     """
     p, choosable = choice.virtual.size, np.ones(model.ints[NV])
     if not all_cut_joints(model) or choice.way != PIVOTED and not picks(model, choice.R, choice.virtual, choosable):
@@ -145,14 +146,14 @@ def nullspace_row(b, model, states, choice, tolerance, work, rows, left, found):
 
 @batch
 def nullspace_states(begin, end, model, states, choice, tolerance, found, last):
-    """`nullspace_in_place` on each row whose rank is not known yet, -1, and on the last row.
+    """`nullspace_in_place` on each row whose rank is still -1, and on the last row.
 
-    `last` (1 + m + n) tells of that: it receives whether pivoting chose, the order of the rows of G, independent ones
-    first, and 1 for each coordinate that pivoting left. The first state that has no accelerations keeps its rank, and
-    none behind it in its block is worked on.
+    `last` (1 + m + n) receives the data of the last row: whether pivoting chose, the order of the rows of G,
+    independent ones first, and 1 for each independent coordinate. The first state without accelerations keeps its rank
+    of -1, and later rows of its block are not computed.
     """
     n, m, count = model.ints[NV], model.ints[N_ROWS], states.q.shape[0]
-    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
+    model = PackedModel(model.ints, model.floats.copy())  # a copy, as moving targets and custom rows write to floats
     work, rows, left = np.empty(nullspace_size(model)), np.empty(m + n, np.int64), np.empty(n)
     for b in range(begin, end):
         if found.rank[b] >= 0 and b < count - 1:
@@ -160,7 +161,7 @@ def nullspace_states(begin, end, model, states, choice, tolerance, found, last):
         status, found.rank[b], found.condition[b], pivoted = nullspace_row(
             b, model, states, choice, tolerance, work, rows, left, found)
         if status != OK:
-            found.rank[b] = -1  # and not that of G
+            found.rank[b] = -1  # not the rank of G
             return
         if b == count - 1:
             last[0] = 1.0 if pivoted else 0.0

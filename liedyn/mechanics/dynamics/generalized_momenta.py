@@ -9,14 +9,15 @@ and with the forces Q of `liedyn.mechanics.tree.momenta`, M v changing by tau + 
 
     qdot = v           pdot = K^T (tau + Q) + Kdot^T M v        Kdot = -[G_1; R]^-1 [Gdot_1; Rdot] K
 
-No accelerations, no multipliers. Gdot = dphi/dv - dpsi/dq, as phi = G a + Gdot v - bdot is the rate of psi = G v - b,
-moving constraints included. The thesis names this as future work (5.1) and prints no equations; these are derived.
+Accelerations and multipliers are not needed. Gdot = dphi/dv - dpsi/dq, as phi = G a + Gdot v - bdot is the rate of psi
+= G v - b, moving constraints included. The thesis names this as future work (5.1) and prints no equations; these are
+derived.
 
 Accelerations follow from the rate of p = K^T M v,
 
     K^T M a = pdot - Kdot^T M v - K^T Mdot v        G a = gamma
 
-where what turns K cancels: "momenta" and "nullspace" are the same dynamics.
+where the terms in Kdot cancel: "momenta" and "nullspace" are the same dynamics.
 """
 from collections import namedtuple
 
@@ -44,10 +45,10 @@ Basis = namedtuple("Basis", "K G_sharp rows M chosen condition")
 
 
 def basis(robot, q, independent, tolerance):
-    """`Basis` at one configuration, for coordinates as users give them, or an `Independent`.
+    """`Basis` at one configuration, for coordinates as users specify them, or an `Independent`.
 
-    Those that the robot declares are a default: where they do not determine the motion, pivoting chooses others. Those
-    that are given are a demand, and a typed error says where they do not.
+    If the robot's declared coordinates do not determine the motion, pivoting chooses others. If coordinates in the
+    argument do not, an error is raised.
     """
     rest = np.zeros(robot.nv)
 
@@ -67,7 +68,7 @@ def basis(robot, q, independent, tolerance):
 
 @kernel
 def row_rates_kernel(model, q, v):
-    """(Gdot, Edot) along v: of the constraints (m, nv), and of the readers of virtual velocities (nz, nv)."""
+    """(Gdot, Edot) along v: of the constraints (m, nv), and of the virtual velocities' rows (nz, nv)."""
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     work, psi_q, phi_q, G_dot = np.empty(terms_size(model)), np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     z_q, phi_z, E_dot = np.zeros((nz, n)), np.zeros((nz, n)), np.zeros((nz, n))
@@ -79,7 +80,7 @@ def row_rates_kernel(model, q, v):
 
 
 def turning(robot, q, v, at):
-    """Kdot (nv, p) along v."""
+    """Kdot (nv, p) for the motion v."""
     G_dot, E_dot = row_rates_kernel(robot.packed, q, v)
     raise_errors(robot.functions)
     R_dot = np.zeros_like(at.chosen.rows)
@@ -92,8 +93,8 @@ def turning(robot, q, v, at):
 def momenta_of_state(model, q, v, f_ext):
     """M v, Q and Mdot v (nv) at one state.
 
-    Mdot v is the rate of M v at constant velocities: the inertia forces h - h(v = 0), and what the turning screws add,
-    Q - Q(v = 0); dampers are in both and cancel.
+    Mdot v is the rate of M v at constant velocities: the inertia forces h - h(v = 0), plus the effect of the rotating
+    screws, Q - Q(v = 0); dampers are in both and cancel.
     """
     n = model.ints[NV]
     momenta, forces, at_rest = np.empty(n), np.empty(n), np.empty(n)
@@ -117,7 +118,7 @@ def solve(problem, independent=None, baumgarte=None):
         p_dot = at.K.T @ (problem.tau[b] + forces) + K_dot.T @ momenta
         left, aim = p_dot - K_dot.T @ momenta - at.K.T @ inertial, wanted[b][at.rows]
         inertia, G_1, found = at.K.T @ M @ at.K, problem.G[b][at.rows], np.zeros(robot.nv)
-        for _ in range(2):  # the second time for what rounding left, as `linear_solution`
+        for _ in range(2):  # the second pass removes rounding errors of the first, as in `linear_solution`
             a_p = at.G_sharp @ (aim - G_1 @ found)
             found = found + a_p + at.K @ np.linalg.solve(inertia, left - at.K.T @ (M @ (found + a_p)))
         a[b], condition[b] = found, at.condition

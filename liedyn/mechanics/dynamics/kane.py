@@ -11,7 +11,7 @@ equations in the independent a_i. The rows of the dependent speeds, the kinetost
 A^T lambda_1 = (tau - h - M a)_d.
 
 Which speeds are independent is chosen by pivoting (best conditioned A), and chosen again where a given choice
-brings A near a singularity: singularity avoidance, the short excursion in the paper's flow chart.
+brings A near a singularity: the paper's singularity avoidance.
 """
 import numpy as np
 
@@ -23,15 +23,15 @@ from liedyn.mechanics.constraints.independent import by_name
 from liedyn.mechanics.dynamics.dynamics_problem import REGULAR, Solution, no_inertia, stabilized
 
 CONDITION_LIMIT = 1e4
-"""Condition number of A above which other speeds are chosen: a quarter of the digits is lost there."""
+"""Condition number of A above which other speeds are chosen; 1e4 means that a quarter of the digits is lost."""
 
 
 def speeds(robot, names):
-    """Numbers of the generalised speeds named; None if the choice is left to pivoting."""
+    """Numbers of the generalised speeds named; None if pivoting chooses."""
     if names is None:
         names = robot.independent or "auto"
         if any(name in robot.virtual_names for name in names):
-            return None  # declared for other formulations: a cut's coordinate is no speed of the tree
+            return None  # declared for other formulations: the coordinate of a cut is no speed of the tree
     if isinstance(names, str) and names == "auto":
         return None
     chosen = by_name(robot, names)
@@ -42,7 +42,8 @@ def speeds(robot, names):
 
 
 def split(G_1, wanted, limit, rows, columns):
-    """Independent and dependent speeds, and the condition number of A; `wanted` is kept where A stays below `limit`.
+    """Independent and dependent speeds, and the condition number of A; the speeds `wanted` are used if that is below
+    `limit`.
 
     `rows` and `columns` are weights of G_1 (`liedyn.machine.linalg.ranks`).
     """
@@ -58,7 +59,7 @@ def split(G_1, wanted, limit, rows, columns):
 
 
 def embed(M, force, wanted, A, D, i, d):
-    """(a, lambda_1): p equations in the independent accelerations, then the kinetostatic ones. None if singular."""
+    """(a, lambda_1): p equations for the independent accelerations, then the kinetostatic ones. None if singular."""
     n, p = len(force), len(i)
     K, a = np.zeros((n, p)), np.zeros(n)
     K[i], K[d] = np.eye(p), D
@@ -84,7 +85,7 @@ def solve(problem, independent=None, condition_limit=CONDITION_LIMIT, baumgarte=
         D = -np.linalg.solve(A, G_1[:, i])
         force, aim, found = problem.tau[b] - problem.h[b], wanted[b][rows], np.zeros(robot.nv)
         lam_1 = np.zeros(len(rows))
-        for _ in range(2):  # the second time for what rounding left, as `linear_solution`
+        for _ in range(2):  # the second pass removes rounding errors of the first, as in `linear_solution`
             more = embed(M, force - M @ found - G_1.T @ lam_1, aim - G_1 @ found, A, D, i, d)
             if more is None:
                 raise no_inertia(problem, b)

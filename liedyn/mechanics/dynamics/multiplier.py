@@ -15,14 +15,14 @@ from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.mechanics.dynamics.stabilization import baumgarte_rows
 
 SINGULAR_MASS = 4
-"""M itself is singular: some motion of the open tree moves no inertia."""
+"""Status: M itself is singular, as some motion of the open tree has no inertia."""
 
 
 @kernel
 def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
-    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; alpha = beta = 0 is without
+    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; alpha = beta = 0 means no
     stabilisation.
     """
     m, n = G.shape
@@ -61,7 +61,7 @@ def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, 
 
 
 def solve(problem, baumgarte=None):
-    """`multiplier_kernel` on every state; `condition` is that of G_1 M^-1 G_1^T."""
+    """`multiplier_kernel` for every state; `condition` is that of G_1 M^-1 G_1^T."""
     require_regular_tree(problem.robot, "'multiplier'")
     a, lam, rank = of_each_state(problem, multiplier_kernel, *gains(baumgarte))
     condition = np.ones(len(a))

@@ -1,20 +1,20 @@
 """Null-space dynamics: constrained accelerations in independent coordinates (Spencer 2004, 2.3 and 2.4, eq. 2.42-2.47).
 
 Independent velocities w = R v (rows that pick coordinates of the tree, read virtual velocities at a cut, or span the
-tangent space) and r independent rows G_1 of G = [G_1; T G_1] together determine v. One inverse serves everything:
+tangent space) and r independent rows G_1 of G = [G_1; T G_1] together determine v. All quantities follow from one
+inverse:
 
     [G_1; R]^-1 = [G_1^# K]        G K = 0,  R K = 1,  G G_1^# = [1; T]
 
     a = K wdot + a_p               a_p = [G_1^# K] (-Gdot v, -Rdot v)
     K^T M K wdot = K^T (tau - h - M a_p)
 
-Only K^T M K has to be regular: massless bodies that the constraints hold are welcome. Redundant rows, and the zero rows
-of constraints that are switched off, change nothing but the multipliers, which are the minimum-norm ones:
-G^T lambda = tau - h - M a.
+Only K^T M K has to be regular: massless bodies held by the constraints are permitted. Redundant rows, and the zero rows
+of inactive constraints, affect only the multipliers, which are those of minimum norm: G^T lambda = tau - h - M a.
 
 `acceleration_kernel` lets the elimination choose the coordinates, as a does not depend on them, and works on clusters
 of constraints (`liedyn.mechanics.constraints.elimination`).
-`nullspace_kernel` takes the coordinates it is given: exchanging the rows R as well makes the table [G_1; R]^-1.
+`nullspace_kernel` uses given coordinates: exchanging the rows R as well turns the tableau into [G_1; R]^-1.
 """
 import numpy as np
 
@@ -40,13 +40,13 @@ from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 OK, WRONG_COUNT, SINGULAR_CHOICE, SINGULAR_INERTIA = range(4)
 
 RANK_TOLERANCE = 1e-8
-"""A pivot of G below this part of the largest one counts as zero. States closed to 1e-12 leave redundant rows at about
-that size, and real rows of machines measured in mm and rad stay above 1e-4."""
+"""A pivot of G below this fraction of the largest one counts as zero. For states closed to 1e-12, redundant rows are of
+about this size; independent rows of machines measured in mm and rad stay above 1e-4."""
 
 
 @inline
 def solution(w_dot, K, p, a):
-    """a = K wdot + a_p, for K with a_p behind its p columns and -wdot in column p of `w_dot`."""
+    """a = K wdot + a_p, for K with a_p as column p, and -wdot in column p of `w_dot`."""
     for i in range(a.size):
         x = at(K, i, p)
         for s in range(p):
@@ -56,9 +56,9 @@ def solution(w_dot, K, p, a):
 
 @kernel_in_place
 def reduced_accelerations(M, h, tau, K, MK, reduced, a):
-    """a from K^T M K wdot = K^T (tau - h - M a_p), for K = [K a_p]; False if K^T M K is not positive definite.
+    """Solve K^T M K wdot = K^T (tau - h - M a_p) for a, with [K a_p] in K; False if K^T M K is not positive definite.
 
-    Leaves M [K a_p] with h - tau added to its last column in MK, and [1, -wdot] in `reduced`; all padded.
+    MK receives M [K a_p] with h - tau added to its last column, `reduced` [1, -wdot]; all padded.
     """
     n, p = h.size, reduced.shape[0]
     clear(MK)
@@ -74,7 +74,7 @@ def reduced_accelerations(M, h, tau, K, MK, reduced, a):
 
 @inline
 def left_to_balance(reduced, MK, p, i):
-    """(tau - h - M a)_i, what the constraints have to balance; after `reduced_accelerations`."""
+    """(tau - h - M a)_i, the constraint force needed; after `reduced_accelerations`."""
     x = -at(MK, i, p)
     for s in range(p):
         x += at(MK, i, s) * at(reduced, s, p)
@@ -86,9 +86,9 @@ def left_to_balance(reduced, MK, p, i):
 
 @inline
 def solve_layout(model):
-    """Where things begin in the workspace of the solution, that of the elimination last.
+    """Indices in the workspace of the solution, the last one that of the elimination.
 
-    M, K^T M and its reduction, which the multipliers overwrite; what has to be balanced, and one for each dof
+    M, K^T M and its reduction, which the multipliers overwrite; the constraint force needed; a mask of the dofs
     """
     n = integer(model.ints, NV)
     w, one = padded(n), padded(n + 1)
@@ -102,20 +102,20 @@ def solve_layout(model):
 
 @kernel_in_place
 def solve_size(model):
-    """Numbers in the workspace of `solve_accelerations`."""
+    """Size of the workspace of `solve_accelerations`."""
     return solve_layout(model)[6] + elimination_size(SCALAR, model)
 
 
 @kernel_in_place
 def acceleration_size(model):
-    """Numbers in the workspace of `acceleration_kernel`."""
+    """Size of the workspace of `acceleration_kernel`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     return WIDTH + solve_size(model) + padded(terms_size(model) + n + m) + padded(m * n)
 
 
 @kernel_in_place
 def solve_tree(model, M, h, tau, L, a):
-    """a = M^-1 (tau - h), the branches of the tree kept apart; L receives the factor of M. False if M is singular."""
+    """a = M^-1 (tau - h), exploiting the sparsity of the tree; L receives the factor of M. False if M is singular."""
     n = h.size
     for i in range(n):
         for j in range(n):
@@ -131,7 +131,7 @@ def solve_tree(model, M, h, tau, L, a):
 
 @inline
 def elimination_in(model, work):
-    """In the workspace of the solution: which velocities may be dependent, 1 or 0; the elimination's own."""
+    """Parts of the solution's workspace: the mask of velocities that may be dependent, and that of the elimination."""
     _, _, _, _, _, choosable_at, e_at = solve_layout(model)
     return vector_in(work, choosable_at, model.ints[NV]), vector_in(work, e_at, work.size - e_at)
 
@@ -147,7 +147,7 @@ def solve_padded(model, M, h, G, gamma, tau, tolerance, work, a):
 
 @kernel_in_place
 def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
-    """`solve_padded` with the dependent velocities among those that `elimination_in` says."""
+    """`solve_padded` with the dependent velocities among those marked in the mask of `elimination_in`."""
     n = h.size
     _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(model)
     choosable, e = elimination_in(model, work)
@@ -178,7 +178,7 @@ def solve_accelerations(model, M, h, G, gamma, tau, tolerance, work, a):
 
 @kernel_in_place
 def solve_multipliers(model, work, lam):
-    """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
+    """lambda (m) of minimum norm, from the workspace after `solve_accelerations`."""
     _, _, reduced_at, _, left_at, _, _ = solve_layout(model)
     left, scratch = vector_in(work, left_at, padded(model.ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
     minimum_norm_multipliers(SCALAR, model, elimination_in(model, work)[1], left, scratch, lam)
@@ -188,9 +188,9 @@ def solve_multipliers(model, work, lam):
 def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
     """a (nv) and the minimum-norm lam (m), with `acceleration_size` numbers of workspace.
 
-    Returns (status, rank, ratio): OK, or SINGULAR_INERTIA where some motion moves no mass, or a row of G is NaN as its
-    constraint has no direction; independent rows of G; the smallest pivot by the largest of its cluster, which says how
-    far a singular configuration is. `f_ext` is (6 links) or empty.
+    Returns (status, rank, ratio): OK, or SINGULAR_INERTIA if some motion has no mass, or a row of G is NaN as its
+    constraint has no direction; number of independent rows of G; the smallest pivot divided by the largest of its
+    cluster, which is small near singular configurations. `f_ext` is (6 links) or empty.
     """
     n, m = model.ints[NV], model.ints[N_ROWS]
     size = terms_size(model)
@@ -205,15 +205,15 @@ def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
     return status, rank, ratio
 
 
-# ---- coordinates given
+# ---- given coordinates
 
 
 @kernel_in_place
 def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, weights, Z_inverse):
-    """Z_inverse = [G_1; R]^-1 (n, n), padded; R with rows of E where `virtual` says so.
+    """Z_inverse = [G_1; R]^-1 (n, n), padded; rows of R are replaced by rows of E where `virtual` >= 0.
 
-    Returns (status, rank, condition). `table` (m + p rows, padded) keeps T; rows[:rank] are the numbers of the rows
-    G_1, columns[:rank] their columns of the table. `weights` (m + p) is scratch.
+    Returns (status, rank, condition). `table` (m + p rows, padded) holds T; rows[:rank] are the numbers of the rows
+    G_1, columns[:rank] their columns of the tableau. `weights` (m + p) is scratch.
     """
     m, n = G.shape
     p, ranking = virtual.size, ranking_of(model, tolerance)
@@ -240,7 +240,7 @@ def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, 
     clear(Z_inverse)
     inverse_norm = norm = 0.0
     for k in range(n):
-        # column k of the inverse: that of row k of Z, which stands in the table at row i
+        # column k of the inverse belongs to row k of Z, which is row i of the tableau
         i = k if k < rank else m + k - rank
         to = k if k < rank else rank + rows[i] - m
         c = columns[i]
@@ -265,7 +265,7 @@ def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, 
 
 @kernel_in_place
 def given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
-    """a, -w_dot in column p of `reduced`, and lam on the rows G_1; False if K^T M K is not positive definite."""
+    """a, -w_dot in column p of `reduced`, and lam for the rows G_1; False if K^T M K is not positive definite."""
     n, p = tau.size, virtual.size
     clear(K)
     for i in range(n):
@@ -290,10 +290,10 @@ def given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, 
 
 @kernel
 def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
-    """Constrained accelerations in given coordinates; see the module's text for the symbols.
+    """Constrained accelerations in given coordinates; for symbols see the module's docstring.
 
-    `virtual[k]` is the virtual velocity that independent coordinate k reads, or -1 for row k of `R_constant`. Returns
-    (status, rank, condition, a, lam, order, h, G, E, Z_inverse, M, w_dot); `order` lists the rows G_1 first.
+    `virtual[k]` is the number of the virtual velocity that is independent velocity k, or -1 for row k of `R_constant`.
+    Returns (status, rank, condition, a, lam, order, h, G, E, Z_inverse, M, w_dot); `order` lists the rows G_1 first.
     """
     n, m, nz, p = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], virtual.size
     work, M, h = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n)

@@ -1,4 +1,4 @@
-"""What `nullspace_kernel` says of a state that it cannot solve, as errors that name the cause."""
+"""Errors for states that `nullspace_kernel` cannot solve."""
 import numpy as np
 
 from liedyn.machine.errors import SingularConfigurationError
@@ -8,11 +8,11 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE, SINGULAR_CHOICE,
 
 
 def raise_for_status(robot, q, chosen, solved):
-    """The status of `nullspace_kernel` as a typed error."""
+    """Raise the error for the status of `nullspace_kernel`."""
     status, rank = solved[:2]
     if status == WRONG_COUNT:
         if len(chosen.names) == robot.nv - rank_of(robot, robot.home, RANK_TOLERANCE)[0]:
-            # the coordinates fit the robot; it is this configuration that has lost or gained a motion
+            # the coordinates fit the robot, but this configuration has lost or gained a motion
             raise singular_choice(robot, q, chosen)
         raise wrong_count(robot, chosen, rank)
     if status == SINGULAR_CHOICE:

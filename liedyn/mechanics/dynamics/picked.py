@@ -1,4 +1,4 @@
-"""Independent velocities that are coordinates of the tree: the rows R that pick them, and how well they do."""
+"""Independent velocities that are coordinates of the tree: rows R that pick them, and their condition number."""
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.linalg.gauss_jordan import at, element
 from liedyn.machine.simd.comparisons import larger, magnitude
@@ -11,7 +11,8 @@ from liedyn.mechanics.constraints.sparse_elimination import condition_of_rows, i
 
 @inline
 def picks(model, R, virtual, choosable):
-    """Is every row of R one coordinate of the tree? Then `choosable` is zero there, and one elsewhere."""
+    """True if every row of R picks one coordinate of the tree; `choosable` is then zero for these, and one
+    elsewhere."""
     n = R.shape[1]
     for j in range(n):
         store(SCALAR, choosable, j, 1.0)

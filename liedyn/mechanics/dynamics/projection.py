@@ -1,16 +1,14 @@
 """Projection onto the admissible motions (Aghili 2005, sections II-V), at dense terms.
 
-With a metric tensor W of the velocities, in physical coordinates, where a velocity is split into v = P v + (I - P) v
-and a force into f = P^T f + (I - P)^T f (for W = 1, P is symmetric and all is as printed; in general the printed
-equations hold for W^1/2 v and W^-1/2 f, section VII-B, and these are the same ones taken back):
+With a metric tensor W of the velocities, a velocity is split into v = P v + (I - P) v and a force into f = P^T f + (I -
+P)^T f. For W = 1, P is symmetric and the equations are as printed; in general the printed ones hold for W^1/2 v and
+W^-1/2 f (section VII-B), and those here are transformed back to v and f:
 
-    P = I - A^# A        A^# = W^-1/2 (A W^-1/2)^+                                         (5, 8, 15)
-    (I - P) a = C v = A^# gamma                                                            (13, 16)
-    M_c a = P^T (f - h) + C_c v        the f that moves is P^T f alone                     (22)
-
-    M_c   = M + P^T M - M P                     C_c v = M C v                              (23, 24)
-    M_c'  = P^T M P + (I - P)^T M (I - P)       C_c' v = (I - 2 P)^T M C v                 (27, 28)
-    M_c'' = P^T M + s W (I - P)                 C_c'' v = s W C v                          (29)
+    P = I - A^# A        A^# = W^-1/2 (A W^-1/2)^+                                         (5, 8, 15) (I - P) a = C v =
+    A^# gamma                                                            (13, 16) M_c a = P^T (f - h) + C_c v        the
+    f that moves is P^T f alone                     (22) M_c   = M + P^T M - M P                     C_c v = M C v
+    (23, 24) M_c'  = P^T M P + (I - P)^T M (I - P)       C_c' v = (I - 2 P)^T M C v                 (27, 28) M_c'' = P^T
+    M + s W (I - P)                 C_c'' v = s W C v                          (29)
 
     G^T lambda = (I - P)^T (f - h) - mu (P^T (f - h) + C_c v)        mu = (I - P)^T M M_c^-1    (32)
 
@@ -27,11 +25,17 @@ from liedyn.mechanics.dynamics.dynamics_problem import (
 from liedyn.model.calls.boundary import is_usable
 
 FORMS = ("M_c", "M_c'", "M_c''")
-"""The three constraint inertia matrices: positive definite; symmetric too; cheapest, and sound where M is singular."""
+"""The three constraint inertia matrices: positive definite; also symmetric; cheapest, and regular also for singular
+M."""
 
 
 def metric_tensor(metric, M):
-    """W (count, n, n): ones for None, a diagonal, a matrix, or "inertia" for M itself.
+    """W (count, n, n): the identity for None, a diagonal, a matrix, or "inertia" for M itself.
+
+    Raises
+    ------
+    InputError
+        It is none of these, or not symmetric and positive definite.
 
     Raises
     ------
@@ -54,7 +58,7 @@ def metric_matrix(metric, n):
     Raises
     ------
     InputError
-        It is neither, or not symmetric and positive definite.
+        It has another shape, or is not symmetric and positive definite.
     """
     W = floats("metric", metric)
     if W.shape == (n,):
@@ -67,7 +71,7 @@ def metric_matrix(metric, n):
 
 
 def weighted_inverse(G, rank, W):
-    """A^#: of all solutions the shortest in the metric W."""
+    """A^#, the generalized inverse that gives the shortest solution in the metric W."""
     L_inverse_T = np.swapaxes(np.linalg.inv(np.linalg.cholesky(W)), -1, -2)
     return L_inverse_T @ pseudoinverse(G @ L_inverse_T, rank)
 
@@ -85,7 +89,7 @@ def inertia_matrix(M, P, W, form, scale=None):
 
 
 def size(M, W, scale):
-    """The number s of M_c'' for each state: given, or ||M|| / ||W||, which makes the two parts of M_c'' alike."""
+    """The number s of M_c'' for each state: `scale`, or ||M|| / ||W||, which gives both parts of M_c'' equal size."""
     if scale is None:
         return np.linalg.norm(M, axis=(1, 2)) / np.linalg.norm(W, axis=(1, 2))
     return np.full(len(M), positive("scale", scale))

@@ -1,7 +1,7 @@
-"""Aghili's matrices by themselves: projector, constraint inertia, cross-coupling, what passive joints make of a force.
+"""Aghili's matrices: projector, constraint inertia, cross-coupling, and the map for passive joints.
 
 In physical coordinates, with the metric tensor W of velocities as in `liedyn.mechanics.dynamics.projection`: P projects
-velocities, P^T forces. For W = 1, P is symmetric and all is as printed in Aghili 2005.
+velocities, P^T forces. For W = 1, P is symmetric and all equations are as printed in Aghili 2005.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Booleans
 
 DECOUPLED = 1e-10
-"""Cross-coupling below this part of the size of the inertia is rounding."""
+"""Cross-coupling below this fraction of the norm of the inertia is rounding."""
 
 UNREACHED = 1e-8
-"""Part of a unit force that active joints may fail to deliver and still count as enough: rounding, times the condition
-of a linkage at some distance from a singular place."""
+"""Part of a unit force that active joints may fail to deliver and still count as sufficient: rounding, times the
+condition number of a linkage at some distance from singular configurations."""
 
 
 def _matrices(robot, q, metric, tolerance):
@@ -52,21 +52,21 @@ def projector(robot: Robot, q: ArrayLike, metric: ArrayLike | Literal["inertia"]
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     metric : array_like, shape (nv,) or (nv, nv), or "inertia", optional
-        Metric tensor W of the velocities (Aghili 2005, eq. 8, 48): what is orthogonal, and with mixed units of what
-        size. 1 by default; "inertia" is the metric of the kinetic energy, in which impulses act.
+        Metric tensor W of the velocities (Aghili 2005, eq. 8, 48), which defines orthogonality, and weights mixed
+        units. 1 by default; "inertia" is the metric of the kinetic energy, in which impulses act.
     rank_tolerance : float
-        Pivots of the constraint rows below this part of the largest one count as zero.
+        Pivots of the constraint rows below this fraction of the largest one count as zero.
 
     Returns
     -------
     P : ndarray, shape (..., nv, nv)
         ``P v`` is the admissible velocity nearest to v in the metric; ``P.T @ f`` is the part of a force that moves
-        (f_parallel), ``(I - P).T @ f`` what the constraints take (f_perp). P is symmetric for metric 1, and
-        ``W P`` always is. At a singular configuration P takes in the motion that was gained.
+        (f_parallel), ``(I - P).T @ f`` the part that the constraints balance (f_perp). P is symmetric for metric 1, and
+        ``W P`` always is. At a singular configuration P includes the additional motion.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def constraint_inertia(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     form : {"M_c", "M_c'", "M_c''"}
@@ -111,7 +111,7 @@ def constraint_inertia(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", 
     scale : float, optional
         The number s of M_c'' (Aghili's gamma); by default ``|M| / |W|``.
     rank_tolerance : float
-        Pivots of the constraint rows below this part of the largest one count as zero.
+        Pivots of the constraint rows below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -145,22 +145,22 @@ def constraint_inertia(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", 
 def cross_coupling(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", "M_c''"] = "M_c",
                    metric: ArrayLike | Literal["inertia"] | None = None, scale: float | None = None,
                    rank_tolerance: float = RANK_TOLERANCE) -> Array:
-    """Cross-coupling mu from the forces that move to the constraint force.
+    """Cross-coupling mu from the forces that cause motion to the constraint force.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     form : {"M_c", "M_c'", "M_c''"}
-        The constraint inertia matrix it goes with.
+        The constraint inertia matrix with which it is used.
     metric : array_like, shape (nv,) or (nv, nv), or "inertia", optional
         Metric tensor W of the velocities; 1 by default.
     scale : float, optional
         The number s of M_c''; by default ``|M| / |W|``.
     rank_tolerance : float
-        Pivots of the constraint rows below this part of the largest one count as zero.
+        Pivots of the constraint rows below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -173,12 +173,12 @@ def cross_coupling(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", "M_c
         A shape does not fit, an entry is not finite, a quaternion is not of unit length, an unknown form, a scale that
         is not positive, or a metric that is not positive definite.
     SingularConfigurationError
-        The constraint inertia matrix is singular: some motion moves no inertia; or the metric is "inertia", and that of
+        The constraint inertia matrix is singular: some motion has no inertia; or the metric is "inertia", and that of
         the open tree is singular.
 
     Notes
     -----
-    Aghili 2005, eq. 32. ``mu @ P.T`` vanishes where `is_decoupled` says so.
+    Aghili 2005, eq. 32. ``mu @ P.T`` vanishes where `is_decoupled` is true.
 
     Examples
     --------
@@ -198,25 +198,25 @@ def cross_coupling(robot: Robot, q: ArrayLike, form: Literal["M_c", "M_c'", "M_c
 
 def is_decoupled(robot: Robot, q: ArrayLike, metric: ArrayLike | Literal["inertia"] | None = None,
                  tolerance: float = DECOUPLED, rank_tolerance: float = RANK_TOLERANCE) -> bool | Booleans:
-    """Whether the constraint force does not depend on the forces that move.
+    """Whether the constraint force is independent of the forces that cause motion.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     metric : array_like, shape (nv,) or (nv, nv), or "inertia", optional
         Metric tensor W of the velocities; 1 by default. In the metric "inertia" every mechanism is decoupled.
     tolerance : float
-        How large ``(I - P)^T M P`` may be, as part of the norm of M.
+        Largest norm of ``(I - P)^T M P``, as a fraction of the norm of M.
     rank_tolerance : float
-        Pivots of the constraint rows below this part of the largest one count as zero.
+        Pivots of the constraint rows below this fraction of the largest one count as zero.
 
     Returns
     -------
     decoupled : bool or ndarray of bool, shape (...)
-        True where the inertia maps admissible velocities onto forces that do no work on the others:
+        True where the inertia maps admissible velocities onto forces that do no work on inadmissible ones:
         ``(I - P)^T M P = 0``.
 
     Raises
@@ -258,12 +258,13 @@ def actuated_forces(robot, active=None):
 def passive_joint_map(robot: Robot, q: ArrayLike, active: Sequence[str] | None = None,
                       metric: ArrayLike | Literal["inertia"] | None = None,
                       rank_tolerance: float = RANK_TOLERANCE) -> tuple[Array, bool | Booleans]:
-    """The map H that lets active joints alone do what all joints would: f = (I + H) f_parallel.
+    """The map H by which active joints alone produce the motion of a force f_parallel on all joints: f = (I + H)
+    f_parallel.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched, at its time.
+        With its switched constraints, at its time.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     active : sequence of str, optional
@@ -271,15 +272,15 @@ def passive_joint_map(robot: Robot, q: ArrayLike, active: Sequence[str] | None =
     metric : array_like, shape (nv,) or (nv, nv), or "inertia", optional
         Metric tensor W of the velocities; forces are measured by W^-1. 1 by default.
     rank_tolerance : float
-        Pivots of the constraint rows below this part of the largest one count as zero.
+        Pivots of the constraint rows below this fraction of the largest one count as zero.
 
     Returns
     -------
     H : ndarray, shape (..., nv, nv)
         ``-(I - P)^T Q^+ (I - B)`` with ``Q = (I - B) (I - P)^T`` and B the projector onto the forces of the active
-        joints. ``H f_parallel`` moves nothing, and with it the passive joints carry no force.
+        joints. ``H f_parallel`` causes no motion, and (I + H) f_parallel has no force in the passive joints.
     controllable : bool or ndarray of bool, shape (...)
-        Whether that is so for every f_parallel: the active joints are enough, and not in a singular place.
+        Whether this holds for every f_parallel: the active joints are sufficient, and not singular here.
 
     Raises
     ------
@@ -306,7 +307,7 @@ def passive_joint_map(robot: Robot, q: ArrayLike, active: Sequence[str] | None =
     """
     lead, _, P, W = _matrices(robot, q, metric, rank_tolerance)
     L, identity = np.linalg.cholesky(W), np.eye(robot.nv)
-    # in coordinates L^T v and L^-1 f the metric is 1, and everything is as printed
+    # in coordinates L^T v and L^-1 f the metric is 1, and the equations are as printed
     P = np.swapaxes(L, -1, -2) @ P @ np.linalg.inv(np.swapaxes(L, -1, -2))
     drives = np.linalg.inv(L) @ actuated_forces(robot, active)
     B = drives @ np.linalg.pinv(drives)

@@ -1,13 +1,14 @@
-"""Singular configurations: is a state at one, and how many digits are left next to one?
+"""Singular configurations: whether a state is at one, and how many digits are left near one.
 
-A configuration is singular where the rows of the constraints have a smaller rank than next to it, on the manifold
-itself. Rows that are redundant everywhere (a planar loop closed by a spatial pin: 5 rows of rank 2) are no sign of it.
+A configuration is singular if the rows of the constraints have a smaller rank than at neighbouring ones on the
+manifold. Rows that are redundant everywhere (a planar loop closed by a spatial pin: 5 rows of rank 2) do not make it
+singular.
 
-Next to one, let kappa be the condition number of the rows that count, each divided by its length at home (so that units
-do not matter). A state is closed to rounding, eps. Where two branches of the manifold cross, the curve that belongs to
-g(q) = eps is a hyperbola beside them: it is off by kappa eps in position, kappa^2 eps in direction, kappa^3 eps in
-curvature, kappa^4 eps in the derivative of that. Accelerations take the direction, and the curvature times v^2;
-the linearization takes one derivative more:
+Near one, let kappa be the condition number of the independent rows, each divided by its length at home (so that units
+do not matter). A state is closed to rounding, eps. Where two branches of the manifold cross, the curve g(q) = eps is a
+hyperbola beside them, with an error of kappa eps in position, kappa^2 eps in direction, kappa^3 eps in curvature, and
+kappa^4 eps in the derivative of the curvature. Accelerations depend on the direction, and on the curvature times v^2;
+the linearization on one derivative more:
 
     error of a = kappa^2 (1 + kappa v^2 / |a|) eps        error of A = kappa^3 (1 + kappa v^2 / |a|) eps
 
@@ -35,20 +36,21 @@ from liedyn.model.packed import SPARSE
 from liedyn.model.remembered import remembered
 
 SUSPECT = 150.0
-"""Condition numbers below this leave digits that are `ENOUGH` in the worst case above, and are not looked at closer."""
+"""Condition numbers below this leave at least `ENOUGH` digits in the worst case above, and need no closer check."""
 POOR_CONDITION = 1e8
-"""Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
+"""Condition number of [G; R] above which half of the digits are lost, which causes a warning."""
 LARGEST_SPREAD = 1e6
-"""Condition numbers of the constraints from which on they are found by singular values."""
+"""Condition numbers of the constraints from this on are computed by singular values."""
 ASIDE = 0.05
-"""How far aside the rank is looked at [rad, or sizes of the mechanism as `liedyn.model.size.weights` has them]."""
+"""Distance of the neighbouring configurations where the rank is compared [rad, or sizes of the mechanism as in
+`liedyn.model.size.weights`]."""
 ACCELERATIONS, LINEARIZATION = 2, 3
-"""Powers of kappa at rest."""
+"""Powers of kappa for a state at rest."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 def warn(text):
-    """A `ConditionWarning` at the line of the user's that called the library."""
+    """A `ConditionWarning` at the user's line that called the library."""
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
@@ -59,7 +61,7 @@ def warn(text):
 
 
 def singular_states(robot, q, rank, tolerance):
-    """Which of the configurations (count, nq) with these ranks are singular, a mask."""
+    """A mask of the singular ones among configurations (count, nq) with these ranks."""
     if "regular rank" not in robot._memo:
         robot._memo["regular rank"] = _always_regular(robot, q[int(np.argmax(rank))], tolerance)
     singular = np.zeros(len(q), bool)
@@ -68,24 +70,24 @@ def singular_states(robot, q, rank, tolerance):
     for b in range(len(q)):
         if rank[b] < robot._memo["regular rank"]:
             singular[b] = _rank_nearby(robot, q[b], tolerance) > rank[b]
-            if not singular[b]:  # as on all of its branch
+            if not singular[b]:  # singular on all of its branch
                 robot._memo["regular rank"] = int(rank[b])
     return singular
 
 
 def _always_regular(robot, q, tolerance):
-    """A rank that only regular configurations have: that of all rows, or that next to q off the manifold."""
+    """A rank that only regular configurations have: the number of rows, or the rank near q off the manifold."""
     all_rows = int(min(robot.active_rows.sum(), robot.nv))
     sizes = dict(zip(robot.velocity_names, weights_of(robot)[1]))
     aside = q + ASIDE * np.cos(1.0 + np.arange(robot.nq)) * [sizes.get(name, 0.0) for name in robot.coordinate_names]
     try:
         return rank_of(robot, aside, tolerance)[0]
-    except LiedynError:  # a function or a direction that is not defined aside says nothing about q
+    except LiedynError:  # a function or a direction not defined nearby tells nothing about q
         return all_rows
 
 
 def _rank_nearby(robot, q, tolerance):
-    """The largest rank of some closed configurations next to q."""
+    """The largest rank of some closed configurations near q."""
     G, largest = constraint_jacobian(robot, q), 0
     weighed_G, _, sizes = weighed(robot, G)
     K = np.linalg.svd(weighed_G)[2][rank_of_rows(robot, G, tolerance):].T
@@ -113,19 +115,19 @@ def require_regular(robot, lead, q, rank, tolerance):
 
 
 def require_regular_one(robot, q, rank, tolerance):
-    """`require_regular` of one configuration, most of the time in a tenth of a microsecond."""
+    """`require_regular` for one configuration, usually in a tenth of a microsecond."""
     if rank != robot._memo.get("regular rank"):
         require_regular(robot, (), q.reshape(1, -1), np.array([rank]), tolerance)
 
 
-# ---- next to one
+# ---- near a singular configuration
 
 
 @remembered
 def _row_scales(robot):
-    """Lengths of the rows at home, with `long` behind them; how many times smaller they make the condition number
-    there; and `long`, the part of it that comes from length: that of a long chain of loops grows with their number,
-    also far from singular places."""
+    """Lengths of the rows at home, followed by `long`; the factor by which scaling reduces the condition number there;
+    and `long`, the part of it due to the number of loops: that of a long chain grows with it, also far from singular
+    configurations."""
     G = constraint_jacobian(robot, robot.home)[None]
     scales = np.linalg.norm(G[0], axis=1)
     longest = scales.max(initial=0.0) or 1.0
@@ -137,13 +139,13 @@ def _row_scales(robot):
 
 
 def _spread(G, rank, largest=0.0):
-    """Largest singular value, or `largest` if that is more, by the smallest one that counts."""
+    """Largest singular value, at least `largest`, divided by the smallest one that counts."""
     s = np.linalg.svd(G, compute_uv=False)
     return np.where(rank > 0, np.maximum(s[:, 0], largest) / s[np.arange(len(s)), np.maximum(rank, 1) - 1], 1.0)
 
 
 def _is_large(robot, condition):
-    """Is a condition number that grows with kappa larger than usual for this robot?"""
+    """True if a condition number that grows with kappa is larger than usual for this robot."""
     if not condition > SUSPECT:
         return False
     _, smaller, long = _row_scales(robot)
@@ -151,14 +153,14 @@ def _is_large(robot, condition):
 
 
 def is_suspect(robot, q, v, a, rank, condition, power):
-    """Has one state to be looked at by the general way? Warns if it has fewer digits than are `ENOUGH`.
+    """True if a state needs the general check; warns if it has fewer digits than `ENOUGH`.
 
-    `condition` is any condition number that grows with kappa. Where it is large, compiled code says how many digits are
-    left (`liedyn.mechanics.dynamics.digits`): a microsecond or two.
+    `condition` is any condition number that grows with kappa. If it is large, compiled code computes the remaining
+    digits (`liedyn.mechanics.dynamics.digits`) in a microsecond or two.
     """
     if not _is_large(robot, condition):
         return False
-    if condition > POOR_CONDITION:  # coordinates may be poor
+    if condition > POOR_CONDITION:  # the coordinates may be poor
         return True
     found = digits_of_one(robot, q, v, a, rank, _row_scales(robot)[0], power)
     if robot.functions:
@@ -171,9 +173,9 @@ def is_suspect(robot, q, v, a, rank, condition, power):
 
 
 def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
-    """Warn if fewer digits than are `ENOUGH` are left at some state; returns whether it did.
+    """Warn if fewer digits than `ENOUGH` are left at some state; returns whether it did.
 
-    `condition` (count) is any condition number that grows with kappa. Arrays are rows, one for each state.
+    `condition` (count) is any condition number that grows with kappa. Arrays have one row for each state.
     """
     if not _is_large(robot, condition.max()):
         return False
@@ -184,7 +186,7 @@ def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
     raise_errors(robot.functions)
     far = np.flatnonzero(~(kappa < LARGEST_SPREAD))
     if len(far):
-        # rows may vanish all together
+        # all rows may vanish together
         kappa[far] = _spread(constraint_jacobian(robot, q[far]) / lengths[:-1, None], rank[far], 1.0) / long
         for b in far:
             digits[b] = digits_left(kappa[b], v[b], a[b], power)

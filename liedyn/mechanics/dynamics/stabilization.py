@@ -1,4 +1,4 @@
-"""Right sides of G a = ... that pull a state back to its constraints.
+"""Right sides of G a = ... that reduce violations of the constraints.
 
     Baumgarte          g'' + 2 alpha g' + beta^2 g = 0     (Spencer 2004, eq. 3.8)
     velocity level     psi' + sigma psi = 0                (Yun and Sarkar 1998, eq. 17 and 37)

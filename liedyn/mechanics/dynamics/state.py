@@ -1,29 +1,30 @@
-"""What kernels are given of a state in one argument."""
+"""Named tuples of a state and of the equations of motion, as arguments of kernels."""
 from collections import namedtuple
 
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_array
 from liedyn.model.calls.batches import gather, in_lanes
 
 State = namedtuple("State", "q v tau f_ext")
-"""Configuration, velocity, generalised forces, and wrenches on the links, six numbers each or none; of a batch rows."""
+"""Configuration, velocity, generalised forces, and wrenches on the links (six numbers each, or empty); rows for a
+batch."""
 
 Terms = namedtuple("Terms", "M h G gamma")
 """Equations of motion M a + h + G^T lambda = tau, G a = gamma."""
 
 STATE = group(State, *[VECTOR] * 4)
 TERMS = group(Terms, MATRIX, VECTOR, MATRIX, VECTOR)
-"""Their types at one state, for `liedyn.machine.compiled.jit.late`."""
+"""Their types for one state, for `liedyn.machine.compiled.jit.late`."""
 
 
 @inline_array
 def state_in_lanes(states):
-    """Room for W states."""
+    """Arrays for W states in lanes."""
     return State(in_lanes(states.q), in_lanes(states.v), in_lanes(states.tau), in_lanes(states.f_ext))
 
 
 @inline
 def gather_state(states, b, end, lanes):
-    """States from row b on, side by side."""
+    """Load the W states from row b on into lanes."""
     gather(states.q, b, end, lanes.q)
     gather(states.v, b, end, lanes.v)
     gather(states.tau, b, end, lanes.tau)

@@ -3,8 +3,8 @@
     G = U S V^T,  V = [V_1 V_2]
     a = V_2 (V_2^T M V_2)^-1 V_2^T (tau - h - M a_p) + a_p        a_p = G^+ gamma
 
-Where G loses rank, the singular values behind the rank are left out of G^+, and the evaluation goes on with one more
-degree of freedom. How violently the accelerations grow on the way there is told by the parts of (3.6),
+Where G loses rank, the singular values after the rank are omitted from G^+, and the mechanism has one more degree of
+freedom. The growth of the accelerations on the way there is described by the terms of (3.6),
 
     G^+ Gdot v = sum_i v_i (u_i . Gdot v) / s_i
 
@@ -24,10 +24,10 @@ from liedyn.mechanics.dynamics.stabilization import baumgarte_rows
 
 @kernel
 def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
-    """a = a_p + V_2 eta_dot with G a_p = wanted, and minimum-norm lam; False if some motion moves no inertia.
+    """a = a_p + V_2 eta_dot with G a_p = wanted, and minimum-norm lam; False if some motion has no inertia.
 
-    An orthonormal basis mixes coordinates of all sizes, and in large constraint forces the digits of a body of 1e-11
-    kg m^2 are lost. A second pass, for what the first one left of the forces and of the rows, finds them again.
+    An orthonormal basis mixes coordinates of all sizes, so with large constraint forces the digits of a body of 1e-11
+    kg m^2 are lost. A second pass, on the residuals of the forces and of the rows, recovers them.
     """
     n = tau.size
     p = n - rank
@@ -65,10 +65,10 @@ def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
 
 @kernel
 def indicators(B, s, rank, gamma, out):
-    """out_i = |u_i . Gdot v|, the size of Spencer's v_i u_i^T Gdot v, for each singular value.
+    """out_i = |u_i . Gdot v|, the norm of Spencer's v_i u_i^T Gdot v, for each singular value.
 
-    Where G has lost rank, the left singular vectors are any basis; all of Gdot v that G cannot reach is then put on the
-    first of them.
+    If G has lost rank, its last left singular vectors are arbitrary; the part of Gdot v outside the range of G is then
+    assigned to the first of them.
     """
     out[:] = 0.0
     lost = gamma.copy()
@@ -89,8 +89,8 @@ def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam,
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
     M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; `singular_values` and `indicator`
-    (m) are written, zero where m > n. alpha = beta = 0 is without stabilisation.
-    `ranking` says how many singular values count (`liedyn.machine.linalg.ranks`).
+    (m) are written, zero where m > n. alpha = beta = 0 means no stabilisation.
+    `ranking` decides how many singular values count (`liedyn.machine.linalg.ranks`).
     """
     m, n = G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)

@@ -1,11 +1,10 @@
-"""What every formulation starts from: M, h, G, the constraints' velocity and acceleration, at one state.
+"""The terms of all formulations at one state: M, h, G, and the constraints' velocity and acceleration.
 
     M a + h + G^T lambda = tau        G v = b, psi = G v - b        G a = gamma
 
-One pass outwards sets poses, screws, twists and the accelerations that are there without a (Featherstone 2008,
-section 5.3, in world axes), and with them each link's inertia I and wrench F = I A + V x* I V; one pass inwards
-adds both up towards the ground, and reads M = S^T I S and h = S^T F off the sums (section 6.2). The rows of the
-constraints need nothing else.
+One pass outwards computes poses, screws, twists and the accelerations for a = 0 (Featherstone 2008, section 5.3, in
+world axes), and each link's inertia I and wrench F = I A + V x* I V; one pass inwards sums both towards the ground, and
+computes M = S^T I S and h = S^T F from the sums (section 6.2). The rows of the constraints need nothing else.
 """
 import numpy as np
 
@@ -32,19 +31,19 @@ from liedyn.model.packed_records import (
     put_inertia, q_total,
 )
 
-# numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
+# numbers per link after the shared part of the workspace: composite inertia, then the wrench at its joint
 COMPOSITE, WRENCH = INERTIA + 6, INERTIA
 
 
 @kernel_in_place
 def terms_size(model):
-    """Numbers in the workspace of `terms_in_place`."""
+    """Size of the workspace of `terms_in_place`."""
     return world_size(model) + COMPOSITE * link_count(model)
 
 
 @inline
 def put_link(lane, joint, model, i, q, v, f_ext, work):
-    """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
+    """Pose, screws, twist, acceleration (for a = 0), inertia and wrench of link i, given those of its parent."""
     X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin(lane, model, work))
     if parent(model, i) >= 0:
         X = compose(world_pose(lane, work, parent(model, i)), X)
@@ -69,8 +68,8 @@ def put_link(lane, joint, model, i, q, v, f_ext, work):
 
 @kernel_in_place
 def tree_terms(lane, model, q, v, f_ext, work, M, h):
-    """h (nv) of the open tree, and M (nv, nv, or padded) into zeros; the workspace is then that of the row kernels,
-    with a = 0."""
+    """h (nv) of the open tree, and M (nv, nv, or padded), which must be zero before; then the workspace serves the row
+    kernels, with a = 0."""
     n = link_count(model)
     put_sines(lane, q, q_total(model), work, sines_at(model))
     put_origin(lane, model, q, work)
@@ -107,10 +106,10 @@ def negate(x):
 
 @inline
 def clear_terms(model, M, G):
-    """Zeros in M and G; not off the patterns of long chains of loops, which would take longer than the rest.
+    """Set M and G to zero, but not outside the sparsity patterns of long chains of loops, which would take most of the
+    time.
 
-    Only dense algorithms read what stands there, after
-    `liedyn.mechanics.constraints.sparse_elimination.complete_terms`.
+    Only dense algorithms read these entries, after `liedyn.mechanics.constraints.sparse_elimination.complete_terms`.
     """
     if not is_long(model):
         clear_rows(G)
@@ -120,7 +119,7 @@ def clear_terms(model, M, G):
 
 @inline
 def copy_inertia(model, M, padded):
-    """M (nv, nv) into rows of whole registers."""
+    """Copy M (nv, nv) into a padded matrix."""
     n, columns = M.shape[0], padded.shape[1]
     if is_long(model):
         for j in range(n):
@@ -138,7 +137,7 @@ def copy_inertia(model, M, padded):
 
 @kernel_in_place
 def put_terms(model, q, v, f_ext, work, M, h, G, gamma):
-    """`terms_in_place`, M and G as `clear_terms` leaves them."""
+    """`terms_in_place` for M and G prepared by `clear_terms`."""
     clear_terms(model, M, G)
     tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
     constraint_terms(model, q, v, work, G, gamma)
@@ -149,8 +148,8 @@ def put_terms(model, q, v, f_ext, work, M, h, G, gamma):
 def terms_in_place(model, q, v, f_ext, work, M, h, G, gamma):
     """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
 
-    Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
-    formulations that correct gamma by them.
+    Poses, twists and accelerations for a = 0 remain in `work`, so that `residual_rows` and `velocity_rows` can follow,
+    for formulations with stabilisation.
     """
     put_terms(model, q, v, f_ext, work, M, h, G, gamma)
     if is_long(model):

@@ -2,10 +2,10 @@
 
     B = A M^-1/2        a = M^-1 Q + M^-1/2 B^+ (b - A M^-1 Q)        Q^c = M^1/2 B^+ (b - A M^-1 Q)        Q = tau - h
 
-B^+ weights the corrections by M^-1: of all accelerations that satisfy the constraints, a is the one nearest to the free
-one M^-1 Q in the metric of the kinetic energy (Gauss's principle). Any root with L L^T = M serves as M^1/2, as
-L^-T (A L^-T)^+ does not depend on it; the triangular one of Cholesky keeps the digits of small bodies beside large
-ones, which the eigenvectors of the symmetric root mix. Our sign: Q^c = -G^T lambda.
+Of all accelerations that satisfy the constraints, a is the one nearest to the free one M^-1 Q in the metric of the
+kinetic energy (Gauss's principle). Any root with L L^T = M serves as M^1/2, as L^-T (A L^-T)^+ does not depend on it;
+the Cholesky factor preserves the digits of small bodies beside large ones, which the eigenvectors of the symmetric root
+mix. Our sign: Q^c = -G^T lambda.
 """
 import numpy as np
 

@@ -1,16 +1,18 @@
 """Holonomic, nonholonomic and moving constraints on one level (Yun and Sarkar 1998, section IV).
 
-Every constraint is asked for on velocities, the holonomic ones with a pull towards their residual C (eq. 17 and 20),
+Every constraint is imposed on velocities, the holonomic ones with a term that reduces their residual C (eq. 17 and 20),
 
     A v = b - sigma C        v = S eta + xi        S = null space of A,  xi = A^+ (b - sigma C)
 
-so that C decays like exp(-sigma t) from any start, also one that violates the constraints. Differentiated (eq. 37-39),
+so that C decays like exp(-sigma t) from any initial state, also one that violates the constraints. Differentiated (eq.
+37-39),
 
     A a = gamma - sigma psi        zeta = A^+ (gamma - sigma psi)        a = S eta_dot + zeta
     S^T M S eta_dot = S^T (tau - h - M zeta)                             (28)
 
-which makes psi = A v - b decay like exp(-sigma t) in every row, exactly, wherever the motion starts. A start whose
-velocity does not fit A v = b - sigma C is fitted first: `unified_velocity_kernel` (eq. 36, in the least-squares sense).
+which makes psi = A v - b decay like exp(-sigma t) in every row, exactly, for any initial state. An initial velocity
+that does not satisfy A v = b - sigma C is corrected first: `unified_velocity_kernel` (eq. 36, in the least-squares
+sense).
 """
 # mypy: ignore-errors
 
@@ -61,7 +63,7 @@ def unified_kernel(M, h, G, residual, psi, gamma, tau, sigma, ranking, a, lam):
 
 @kernel
 def unified_velocity_kernel(G, residual, psi, sigma, ranking, v):
-    """v becomes the nearest velocity with A v = b - sigma C; psi is that of the v given, and not updated."""
+    """Replace v by the nearest velocity with A v = b - sigma C; psi belongs to the old v, and is not updated."""
     m, n = G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
     rank = independent_rows(G, ranking)[0]
@@ -88,20 +90,20 @@ def unified_velocity(robot: Robot, q: ArrayLike, v: ArrayLike, sigma: float,
     Parameters
     ----------
     robot : Robot
-        At a time, where targets move (``robot.at(t)``).
+        At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)]; need not satisfy the constraints.
+        Configuration [rad, m; quaternions (x, y, z, w)]; it need not satisfy the constraints.
     v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s]; need not satisfy them either.
+        Velocity [rad/s, m/s]; it need not satisfy the constraints.
     sigma : float
         Rate [1/s] of ``dC/dt = -sigma C``.
     rank_tolerance : float
-        Singular values of the constraint rows below this part of the largest one count as zero.
+        Singular values of the constraint rows below this fraction of the largest one count as zero.
 
     Returns
     -------
     v : ndarray, shape (..., nv)
-        With ``A v = b - sigma C``, in the least-squares sense where the rows contradict each other.
+        With ``A v = b - sigma C``, in the least-squares sense if the rows contradict each other.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Forward dynamics of robots with one-sided constraints: first what the contacts do, then any formulation.
+"""Forward dynamics of robots with one-sided constraints: first the contact modes, then any formulation.
 
-`liedyn.mechanics.contact.contact_modes` finds out which contacts are closed at a state, and how much those that slide
-rub. What is left is a robot without one-sided constraints, and a known force: states whose contacts do the same are
-solved together.
+`liedyn.mechanics.contact.contact_modes` decides which contacts are closed at a state, and computes the friction of the
+sliding ones. The result is a robot without one-sided constraints, and a known force: states with the same contact modes
+are solved together.
 """
 import numpy as np
 
@@ -15,7 +15,7 @@ _FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values
 
 
 def settle_states(robot, lead, q, v, tau, forces, tolerance):
-    """`settle` of each state; errors name the one in the batch."""
+    """`settle` for each state; errors name the state of the batch."""
     found = []
     for b, state in enumerate(zip(q, v, tau, forces)):
         with of_the_batch(lead, b):
@@ -24,7 +24,8 @@ def settle_states(robot, lead, q, v, tau, forces, tolerance):
 
 
 def dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, **options):
-    """`forward_dynamics` where the state decides which contacts are closed; it is called for what they leave."""
+    """`forward_dynamics` where the state decides which contacts are closed; the function itself is called for the
+    rest."""
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
@@ -54,7 +55,7 @@ def dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_toler
 
 
 def _wrenches_of(f_ext, lead, chosen):
-    """Body wrenches of some states of a batch, in the user's form."""
+    """Body wrenches of some states of a batch, in the form that users pass."""
     if f_ext is None:
         return None
 
