@@ -1,4 +1,4 @@
-"""The laws of `liedyn.model.laws`, by their codes, for kernels."""
+"""The laws of `liedyn.model.laws` for kernels, selected by their codes."""
 from numba import types
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
@@ -13,7 +13,7 @@ LAWS_TYPE = group(Laws, types.int64[:, ::1], VECTOR, MATRIX, VECTOR, types.int64
 
 @inline
 def _users(laws, e, t, x, w, out):
-    """The function of the user's own: it has no energy that is known."""
+    """Force by the user's own function, whose energy is unknown."""
     r = laws.records[e, ROW]
     call(laws.records[e, FUNCTION_AT], t, x[r:], w[r:], w, w, out, 0)
     return out[0], out[1], out[2], 0.0, 0.0
@@ -33,6 +33,7 @@ def _either(name, otherwise):
 
 
 force = _users
-"""f, df/dx, df/dw, held and energy of element e, at lengths x and rates w of all rows; `out` is scratch."""
+"""f, df/dx, df/dw, its conservative part, and the energy of element e, for lengths x and rates w of all rows; `out` is
+scratch."""
 for _name in LAWS:
     force = _either(_name, force)

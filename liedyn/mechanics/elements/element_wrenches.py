@@ -1,7 +1,7 @@
-"""Laws of the displacement of a frame B against a frame A: bushings, and wrenches that are given.
+"""Laws of the displacement of a frame B relative to a frame A: bushings, and applied wrenches.
 
-Six rows measure it: residual log(A^-1 B), velocity the relative twist V = (omega, v) in A. In the axes of A, with
-p the place of B and phi the rotation vector,
+Six rows measure it: their residual is log(A^-1 B), their velocity the relative twist V = (omega, v) in A. In the axes
+of A, with p the position of B and phi the rotation vector,
 
     s = (phi, p)        sdot = (J^-1(phi) omega, u)        u = v + omega x p
 
@@ -9,12 +9,11 @@ A bushing stores s^T K s / 2 + s^T p_0 and damps with D (omega, u): the wrench a
 
     (m, F) = (J^-T g_phi, g_p) + D (omega, u)        g = K s + p_0
 
-so that what is not damping is the slope of an energy, exactly and at any displacement. The springs of a free joint are
-a bushing of this kind. A wrench that is given is likewise a moment and a force at B: constant in the axes of A, which
-is the ground, or turning with B. The rows take it at A, (m + p x F, F); a given one pushes, f = -W.
-
-Along a displacement eta = (theta, rho) of B in A, phi changes by J^-1 theta, p by rho + theta x p, and what turns with
-B by theta x.
+so that everything except the damping is the gradient of an energy, exactly and at any displacement. The springs of a
+free joint are a bushing of this kind. An applied wrench is also a moment and a force at B: constant in the axes of A,
+which is the ground, or rotating with B. The rows need it about A, (m + p x F, F); an applied wrench pushes, f = -W.
+Along a displacement eta = (theta, rho) of B in A, phi changes by J^-1 theta, p by rho + theta x p, and a vector that
+rotates with B by theta x.
 """
 from liedyn.lie.algebra import add, add6, cross, dot, dot6, neg6, rotate, sub, unrotate
 from liedyn.lie.exponential import (
@@ -33,32 +32,32 @@ _ZERO = 0.0, 0.0, 0.0
 
 @inline
 def times(M, at, V):
-    """A matrix (6, 6) of numbers times a six-vector."""
+    """The (6, 6) matrix stored at M[at:] times a six-vector."""
     return ((dot6(get6(SCALAR, M, at), V), dot6(get6(SCALAR, M, at + 6), V), dot6(get6(SCALAR, M, at + 12), V)),
             (dot6(get6(SCALAR, M, at + 18), V), dot6(get6(SCALAR, M, at + 24), V), dot6(get6(SCALAR, M, at + 30), V)))
 
 
 @inline
 def seen_at_a(p, W):
-    """A wrench at B about A."""
+    """A wrench at B, expressed about A."""
     return add(W[0], cross(p, W[1])), W[1]
 
 
 @inline
 def seen_at_b(p, F):
-    """A wrench about A at B."""
+    """A wrench about A, expressed at B."""
     return sub(F[0], cross(p, F[1])), F[1]
 
 
 @inline
 def rate(p, V):
-    """(omega, u) of a twist."""
+    """(omega, u) for a twist (omega, v), with u = v + omega x p."""
     return V[0], add(V[1], cross(V[0], p))
 
 
 @inline
 def bushing(c, at, X, V):
-    """f, the part of it that is held, and the energy."""
+    """f, its conservative part, and the energy."""
     p = exp(X)[1]
     s = X[0], p
     Ks, p_0 = times(c, at, s), get6(SCALAR, c, at + PRELOAD_AT)
@@ -70,7 +69,7 @@ def bushing(c, at, X, V):
 
 @inline
 def bushing_change(c, at, X, V, eta, dV):
-    """The change of f as B is displaced by eta in A, and the twist changes by dV."""
+    """The change of f when B is displaced by eta in A, and the twist changes by dV."""
     phi, p, d = X[0], exp(X)[1], coefficient_d(dot(X[0], X[0]))
     A = so3_left_jacobian_inverse(phi)
     d_phi, dp = rotate(A, eta[0]), add(eta[1], cross(eta[0], p))
@@ -86,7 +85,7 @@ def bushing_change(c, at, X, V, eta, dV):
 
 @inline
 def given(laws, e, t, X, x, out):
-    """The moment and force at B of an element, in the axes of A."""
+    """The moment and force at B of an applied wrench, in the axes of A."""
     at = laws.records[e, NUMBERS]
     m, F = get6(SCALAR, laws.numbers, at)
     if laws.records[e, TORQUE_AT] != 0:
@@ -103,7 +102,7 @@ def given(laws, e, t, X, x, out):
 
 @inline
 def pull(laws, e, t, X, V, x, out):
-    """f about A, the part that is held, and the energy, of element e at the log X and the twist V."""
+    """f about A, its conservative part, and the energy, of element e for the log X and the twist V."""
     if laws.records[e, LAW] == BUSHING:
         return bushing(laws.numbers, laws.records[e, NUMBERS], X, V)
     return neg6(seen_at_a(exp(X)[1], given(laws, e, t, X, x, out))), (_ZERO, _ZERO), 0.0
@@ -111,7 +110,7 @@ def pull(laws, e, t, X, V, x, out):
 
 @inline
 def change(laws, e, W, X, V, eta, dV):
-    """The change of f of element e; W is the wrench that is given."""
+    """The change of f of element e; W is the applied wrench."""
     if laws.records[e, LAW] == BUSHING:
         return bushing_change(laws.numbers, laws.records[e, NUMBERS], X, V, eta, dV)
     p = exp(X)[1]

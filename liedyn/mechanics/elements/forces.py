@@ -1,4 +1,4 @@
-"""Generalised forces of all force elements at a state, their derivatives, and the energy they hold.
+"""Generalised forces of all force elements at a state, their derivatives, and their energy.
 
 With f(x, w) the forces, x the displacements, w = G v their rates and G the rows that measure them,
 
@@ -13,10 +13,10 @@ with f_x the slopes of f by x, or of six rows by the displacement whose rates ar
 Coordinates of cut joints in the displacements of force elements: x += C z, with C of `liedyn.model.force_elements`.
 
 The coordinates z are read off the closed loops, with rates E v (`liedyn.mechanics.constraints.cut_joints`). The rows G
-of the elements gain C E, and what their forces f do along z varies with q as the wrenches of the cut joints do, which
-are constant in the cut frames:
+of the elements get an additional C E, and the generalised forces of f along z vary with q as the wrenches of the cut
+joints, which are constant in the cut frames:
 
-    d(G^T f)/dq  has besides  d(E^T lam)/dq  at lam = C^T f
+    d(G^T f)/dq  gets the term  d(E^T lam)/dq  at lam = C^T f
 """
 import math
 from collections import namedtuple
@@ -47,7 +47,7 @@ from liedyn.model.packed_records import MODEL, get6, put3, put6
 
 @late(MODEL, LAWS_TYPE, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR, MATRIX)
 def add_cut_coordinates(model, laws, world, z, E, x, w, G):
-    """x += C z, w += C E v, G += C E; needs `world_velocities`. Angles count from rest to half a turn either way."""
+    """x += C z, w += C E v, G += C E; needs `world_velocities`. Angles are measured from rest, between -pi and pi."""
     cut_velocity_kernel(SCALAR, model, world, True, z)
     for r in range(x.size):
         w[r] += inner(laws.cuts[r], z)
@@ -64,7 +64,7 @@ def add_cut_coordinates(model, laws, world, z, E, x, w, G):
 
 @late(MODEL, LAWS_TYPE, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX)
 def add_cut_derivatives(model, laws, world, f, lam, z_q, ignored_q, ignored_v, w_q, D):
-    """Add C d(E v)/dq to w_q and d(E^T C^T f)/dq to D; needs `world_motion`. `lam` is lost."""
+    """Add C d(E v)/dq to w_q and d(E^T C^T f)/dq to D; needs `world_motion`. `lam` is overwritten."""
     z_q[:] = 0.0
     lam[:] = 0.0
     cut_derivatives_kernel(model, world, True, z_q, ignored_q, ignored_v)
@@ -77,27 +77,27 @@ def add_cut_derivatives(model, laws, world, f, lam, z_q, ignored_q, ignored_v, w
 
 FLOAT = types.float64
 Measured = namedtuple("Measured", "world x w f held f_x f_w G z E out")
-"""Kinematics; displacements, rates, forces and what of them is held (m); slopes by the rows of the same element (m, 6);
-the rows (m, n); coordinates of cut joints (nz) and the rows that read their rates (nz, n); scratch (6)."""
+"""Kinematics; displacements, rates, forces and their conservative parts (m); slopes by the rows of the same element (m,
+6); the rows (m, n); coordinates of cut joints (nz) and the rows of their rates (nz, n); scratch (6)."""
 ARRAYS = 22
-"""Of a workspace, each of which may begin with a new register."""
+"""Number of arrays in the workspace, each of which may begin with a new register."""
 
 
 @kernel_in_place
 def room_size(model):
-    """Numbers in the workspace of all kernels here."""
+    """Size of the workspace of all kernels here."""
     m, n, nz = model.ints[N_ROWS], model.ints[NV], model.ints[N_VIRTUAL]
     return world_size(model) + 6 + 16 * m + 4 * n + 4 * m * n + n * n + nz + 4 * nz * n + WIDTH * ARRAYS
 
 
 def room_for(model):
-    """A workspace; none where nothing is measured, as most robots have no force elements."""
+    """A workspace; empty if the robot has no force elements."""
     return np.empty(room_size(model) if model.ints[N_ROWS] else 0)
 
 
 @inline_array
 def taken(model, work):
-    """The arrays of `Measured`, from the beginning of a workspace."""
+    """The arrays of `Measured` in the workspace, from its beginning."""
     m, n, nz = model.ints[N_ROWS], model.ints[NV], model.ints[N_VIRTUAL]
     work[0] = first_place(work)
     return Measured(
@@ -113,9 +113,9 @@ def row_count(laws, e):
 
 @inline
 def measure(model, laws, at, t, q, v):
-    """Fill `Measured` but for the slopes of six rows, and return the energy held; needs `world_velocities`."""
+    """Fill `Measured`, except for the slopes of six rows, and return the energy; needs `world_velocities`."""
     energy = 0.0
-    at.f[:] = 0.0  # cut joints that are only read have rows too
+    at.f[:] = 0.0  # cut joints that are only read have rows, too
     at.held[:] = 0.0
     residual_rows(model, q, at.world, at.x)
     velocity_rows(model, q, v, at.world, at.w)
@@ -148,7 +148,7 @@ def add_forces(model, laws, work, t, q, v, tau):
 
 @late(MODEL, LAWS_TYPE, VECTOR, FLOAT, VECTOR, VECTOR, returns=FLOAT)
 def add_energy_slope(model, laws, work, t, q, slope):
-    """The energy held, and slope += its derivative, tangent at q."""
+    """Return the energy, and add its derivative, tangent at q, to `slope`."""
     at, rest = taken(model, work), take_vector(work, model.ints[NV])
     rest[:] = 0.0
     world_positions(SCALAR, model, q, at.world)
@@ -168,7 +168,7 @@ def put_column(A, r, k, F):
 
 @inline
 def put_slopes(laws, at, t):
-    """Fill the slopes of six rows."""
+    """Compute the slopes of six-row elements."""
     for e in range(laws.records.shape[0]):
         if row_count(laws, e) == 1:
             continue
@@ -185,7 +185,7 @@ def put_slopes(laws, at, t):
 
 @inline
 def leave_held(laws, at):
-    """Of forces and slopes at rest, leave what is held."""
+    """Replace forces and slopes by their conservative parts."""
     copy_to(at.held, at.f)
     for e in range(laws.records.shape[0]):
         if laws.records[e, HOLDS] == 0:
@@ -195,7 +195,7 @@ def leave_held(laws, at):
 
 @late(MODEL, LAWS_TYPE, VECTOR, FLOAT, VECTOR, VECTOR, types.boolean, MATRIX, MATRIX)
 def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
-    """Add dtau/dq and dtau/dv (n, n); if `held`, with v = 0, those of the forces that hold energy."""
+    """Add dtau/dq and dtau/dv (n, n); with `held`, for v = 0 and the conservative forces only."""
     at, m, n = taken(model, work), model.ints[N_ROWS], model.ints[NV]
     zero, f_q, f_v = take_vector(work, n), take_vector(work, n), take_vector(work, n)
     w_q, ignored_q, ignored_v = take_matrix(work, m, n), take_matrix(work, m, n), take_matrix(work, m, n)
@@ -230,14 +230,15 @@ def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
 
 @kernel_in_place
 def give_inputs(laws, u):
-    """Let actuators that are elements know their inputs."""
+    """Store the inputs of the actuators that are force elements."""
     for k in range(laws.inputs.shape[0]):
         laws.numbers[laws.inputs[k, 2] + 1] = u[laws.inputs[k, 0]]
 
 
 @late(MODEL, LAWS_TYPE, VECTOR, MATRIX, MATRIX)
 def add_driven(model, laws, work, by_u, out):
-    """out (n, columns) += S by_u, with S what unit inputs of such actuators do: after `add_derivatives` or others."""
+    """out (n, columns) += S by_u, with S the generalised forces of unit inputs of such actuators; after
+    `add_derivatives` or the like."""
     at = taken(model, work)
     for k in range(laws.inputs.shape[0]):
         G, gear = at.G[laws.inputs[k, 1]], laws.numbers[laws.inputs[k, 2]]
@@ -248,7 +249,7 @@ def add_driven(model, laws, work, by_u, out):
 
 @inline
 def show(laws, at, x, w, f):
-    """Displacements, rates and forces as users see them: of six rows (phi, p), (omega, u), and the wrench at B."""
+    """Displacements, rates and forces as users see them: for six rows (phi, p), (omega, u), and the wrench at B."""
     copy_to(at.x, x)
     copy_to(at.w, w)
     copy_to(at.f, f)
@@ -264,7 +265,7 @@ def show(laws, at, x, w, f):
 
 @kernel
 def force_states(model, laws, work, t, q, v, tau, x, w, f):
-    """Of each row of q and v: tau, and displacements, rates and forces of all elements."""
+    """For each row of q and v: tau, and displacements, rates and forces of all elements."""
     tau[:] = 0.0
     for b in range(q.shape[0]):
         add_forces(model, laws, work, t, q[b], v[b], tau[b])
@@ -273,7 +274,7 @@ def force_states(model, laws, work, t, q, v, tau, x, w, f):
 
 @kernel
 def driven_states(model, laws, work, q, tree, S):
-    """Of each row of q what unit inputs do, S (count, n, nu), with those of actuators on the tree."""
+    """For each row of q the generalised forces of unit inputs, S (count, n, nu), including actuators on the tree."""
     zero, every = np.zeros(model.ints[NV]), np.eye(tree.shape[1])
     for b in range(q.shape[0]):
         at = taken(model, work)
@@ -286,7 +287,7 @@ def driven_states(model, laws, work, q, tree, S):
 
 @kernel
 def energy_states(model, laws, work, t, q, energy, slope):
-    """Of each row of q the energy held and its derivative."""
+    """For each row of q the energy and its derivative."""
     slope[:] = 0.0
     for b in range(q.shape[0]):
         energy[b] = add_energy_slope(model, laws, work, t, q[b], slope[b])
@@ -294,7 +295,7 @@ def energy_states(model, laws, work, t, q, energy, slope):
 
 @kernel
 def derivative_states(model, laws, work, t, q, v, held, by_q, by_v):
-    """Of each row of q and v: dtau/dq and dtau/dv."""
+    """For each row of q and v: dtau/dq and dtau/dv."""
     by_q[:] = 0.0
     by_v[:] = 0.0
     for b in range(q.shape[0]):
@@ -303,7 +304,7 @@ def derivative_states(model, laws, work, t, q, v, held, by_q, by_v):
 
 @kernel
 def driven_state_derivatives(model, laws, work, t, u, q, v, tau, x, w, f, by_q, by_v):
-    """`force_states` and `derivative_states`, each row with its own inputs, which are left in `laws`."""
+    """`force_states` and `derivative_states`, each row with its own inputs; the last ones remain in `laws`."""
     for b in range(q.shape[0]):
         row = slice(b, b + 1)
         give_inputs(laws, u[b])

@@ -1,4 +1,4 @@
-"""Force elements as users see them, and how they join the forces that dynamics and linearization are given."""
+"""Public functions of force elements, and how their forces are added in dynamics and linearization."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def element_forces(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Generalised forces of all force elements.
 
-    `forward_dynamics`, `linearize`, `discretize` and `simulate` add them to tau by themselves; algorithms of the open
-    tree (`rnea`, `aba`) do not know of them.
+    `forward_dynamics`, `linearize`, `discretize` and `simulate` add them to tau; algorithms of the open tree (`rnea`,
+    `aba`) do not.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def element_states(robot: Robot, q: ArrayLike, v: ArrayLike) -> dict[str, Any]:
     Returns
     -------
     states : dict
-        By name ``(length, rate, force)``, each of shape (...): the length less that at rest [m], or the sum of
-        coordinates less that at rest [rad, m], its rate, and the force or moment [N, N m], positive where it pulls. Of
-        bushings and applied forces, each of shape (..., 6) and in the axes of the parent's frame, of the world for an
-        applied force: rotation vector and displacement, angular velocity and rate of the displacement, and the wrench
+        By name ``(length, rate, force)``, each of shape (...): the length minus that at rest [m], or the sum of
+        coordinates minus that at rest [rad, m]; its rate; and the force or moment [N, N m], positive if it pulls. For
+        bushings and applied forces each has shape (..., 6), in the axes of the parent's frame, or of the world for an
+        applied force: rotation vector and displacement; angular velocity and rate of the displacement; and the wrench
         (moment, force) at the child's frame, as it pulls the child back, or as it is applied.
 
     Raises
@@ -106,7 +106,7 @@ def element_states(robot: Robot, q: ArrayLike, v: ArrayLike) -> dict[str, Any]:
 
 
 def _forces(robot, q, v, t=None):
-    """tau, lengths, rates and forces, with the leading axes of the states."""
+    """tau, lengths, rates and forces, with the leading axes of the states; t is the time of the robot by default."""
     require_robot(robot)
     lead, q, v = states(robot, q=q, v=v)
     count, elements = len(q), robot.elements
@@ -121,7 +121,7 @@ def _forces(robot, q, v, t=None):
 
 
 def _require_finite(robot, lead, tau, w):
-    """SingularConfigurationError where a force has no direction, and so no rate; InputError where one overflows."""
+    """SingularConfigurationError if a force has no direction, and so no rate; InputError if one overflows."""
     bad = ~np.isfinite(tau).all(axis=1)
     if bad.any():
         b = int(np.argmax(bad))
@@ -135,19 +135,19 @@ def _require_finite(robot, lead, tau, w):
 
 
 def energies(robot, q):
-    """What the force elements hold [J], at rows of configurations: zero for dampers, friction and users' laws."""
+    """Energy of the force elements [J] for rows of configurations: zero for dampers, friction and users' laws."""
     return _energies_and_slopes(robot, q)[0]
 
 
 def _energies_and_slopes(robot, q):
     elements, energy, slope = robot.elements, np.empty(len(q)), np.empty((len(q), robot.nv))
     energy_states(elements.packed, elements.laws, room_for(elements.packed), robot.t, q, energy, slope)
-    forget_errors(elements.functions)  # users' laws hold nothing
+    forget_errors(elements.functions)  # users' laws have no energy
     return energy, slope
 
 
 def energy_slope(robot, q):
-    """Slope (nv) of the energy held at one configuration, tangent at q, and the derivative (nv, nv) of that slope."""
+    """Gradient (nv) of the energy at one configuration, tangent at q, and the derivative (nv, nv) of that gradient."""
     elements, n, q = robot.elements, robot.nv, q[None]
     by_q, by_v = np.empty((2, 1, n, n))
     derivative_states(elements.packed, elements.laws, room_for(elements.packed), robot.t, q, np.zeros((1, n)), True,
@@ -155,17 +155,17 @@ def energy_slope(robot, q):
     return _energies_and_slopes(robot, q)[1][0], -by_q[0]
 
 
-# ---- as part of the given forces
+# ---- as part of the applied forces
 
 
 @remembered
 def without_elements(robot):
-    """The same robot, its force elements left out."""
+    """The same robot without its force elements."""
     return replace(robot, elements=None)
 
 
 def moves_elements(robot):
-    """Are there applied forces that are functions of the time?"""
+    """True if there are applied forces that are functions of time."""
     if robot.elements is None:
         return False
     records = robot.elements.laws.records
@@ -174,7 +174,7 @@ def moves_elements(robot):
 
 
 def with_element_forces(robot, q, v, tau):
-    """tau as the user gave it, and the forces of the elements."""
+    """tau from the user, plus the forces of the elements."""
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     return (tau + element_forces(robot, q, v)).reshape(lead + (robot.nv,))
 
@@ -199,9 +199,9 @@ def forces_and_derivatives(robot, t, q, v, u=None):
 def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Generalised forces of unit inputs: tau = S(q) u.
 
-    Constant for actuators on coordinates of the tree; those on cut joints and between two points turn with the
-    mechanism. `linearize` and `simulate` take ``u`` and see to that themselves; elsewhere tau is given, as
-    ``actuator_matrix(robot, q) @ u``.
+    S is constant for actuators on coordinates of the tree; for those on cut joints and between two points it depends on
+    q. `linearize` and `simulate` take ``u`` directly; other functions take tau, which is ``actuator_matrix(robot, q) @
+    u``.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     SingularConfigurationError
-        The points that an actuator drives apart coincide: it has no direction.
+        The two points of an actuator coincide: it has no direction.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
 
 
 def potential_energy(robot, q, out=None):
-    """As `liedyn.potential_energy`, of a robot that has force elements."""
+    """`liedyn.potential_energy` for a robot with force elements."""
     lead, rows = states(robot, q=q)
     found = tree_energy(without_elements(robot), q, out)
     held = energies(robot, rows).reshape(lead)

@@ -1,7 +1,7 @@
 """Articulated-body algorithm: forward dynamics of a tree in O(n) (Featherstone 2008, table 7.1), body coordinates.
 
-A joint of several degrees of freedom is taken one screw at a time, last first: its screws share the link's frame, so
-eliminating them in turn is the block elimination of table 7.1 without ever inverting a block, armatures included.
+A joint of several degrees of freedom is eliminated one screw at a time, last first: its screws share the link's frame,
+so this equals the block elimination of table 7.1, without inverting a block, and includes armatures.
 """
 # mypy: ignore-errors
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, Wrenches
 
-# numbers per link: twist V, and in its place acceleration A in the end; then per dof: U/D and u/D; then of the branch
-# on the way to the ground, and of those that wait for it at forks: articulated inertia I and bias wrench p
+# numbers per link: twist V, later overwritten by the acceleration A; then per dof: U/D and u/D; then for the branch on
+# the way to the ground, and for those that wait at forks: articulated inertia I and bias wrench p
 LINK = 6
 DOF, GAIN, FREED = 7, 0, 6
 CARRIED, I, P = 27, 0, 21
@@ -41,7 +41,7 @@ CARRIED, I, P = 27, 0, 21
 
 @kernel_in_place
 def aba_size(model):
-    """Numbers in the workspace of `aba_kernel`."""
+    """Size of the workspace of `aba_kernel`."""
     return sines_at(model) + sines_size(q_total(model))
 
 
@@ -74,13 +74,13 @@ def put_articulated(lane, work, k, I):
 
 @inline
 def carries(model, i):
-    """Does link i carry others? Then the next one is among them."""
+    """True if link i carries others; the next link is then one of them."""
     return i + 1 < link_count(model) and parent(model, i + 1) == i
 
 
 @inline
 def outward(lane, joint, model, i, q, v, tau, work, a):
-    """Twist of link i, and in `a` the force left for acceleration."""
+    """Twist of link i, and in `a` the force that accelerates it."""
     if joint == REVOLUTE:
         add_gamma(lane, model, i, work, sines_at(model))
     Vi = twist_of_kind(lane, joint, model, i, v)
@@ -90,7 +90,7 @@ def outward(lane, joint, model, i, q, v, tau, work, a):
     put6(lane, work, LINK * i, Vi)
     for j in range(first_dof(model, i), first_dof(model, i) + dofs_of_kind(joint)):
         store(lane, a, j, load(lane, tau, j))
-    # spring and damper have their part first
+    # minus the force of spring and damper
     accumulate_springs_of_kind(lane, joint, model, i, q, v, -1.0, a)
 
 
@@ -102,7 +102,7 @@ def velocity_product(lane, joint, model, i, v, work):
 
 @inline
 def eliminate_dof(lane, joint, model, i, d, work, a, Ia, p):
-    """Inertia and wrench of link i once it gives way along screw d of its joint."""
+    """Articulated inertia and bias wrench of link i without the motion along screw d of its joint."""
     j, S = first_dof(model, i) + d, screw_of_kind(lane, joint, model, i, d)
     U = articulated_times(Ia, S)
     d_inverse = 1.0 / (dot6(U, S) + armature(model, j))
@@ -115,7 +115,7 @@ def eliminate_dof(lane, joint, model, i, d, work, a, Ia, p):
 
 @inline
 def eliminate_three_dofs(lane, joint, model, i, d, work, a, Ia, p):
-    """The same for screws d + 2, d + 1 and d, not in a loop: of screws known when compiling zeros cost nothing."""
+    """`eliminate_dof` for screws d + 2, d + 1 and d, unrolled: zeros of screws known at compile time cost nothing."""
     Ia, p = eliminate_dof(lane, joint, model, i, d + 2, work, a, Ia, p)
     Ia, p = eliminate_dof(lane, joint, model, i, d + 1, work, a, Ia, p)
     return eliminate_dof(lane, joint, model, i, d, work, a, Ia, p)
@@ -123,9 +123,9 @@ def eliminate_three_dofs(lane, joint, model, i, d, work, a, Ia, p):
 
 @inline
 def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
-    """What parent and link i are to each other once joint i gives way: inertia and wrench go to the parent.
+    """Inward step at joint i: articulated inertia and bias wrench, without its motions, are added to the parent's.
 
-    `taken` and `given` are the places on the stack of what link i carries and of what it gives.
+    `taken` and `given` are the positions on the stack of the branches of link i and of its own result.
     """
     Vi, Ii = get6(lane, work, LINK * i), inertia(model, i)
     Ia, p = articulated(splat(lane, 0.0), Ii), minus_ad_dual(Vi, inertia_times(Ii, Vi))
@@ -142,7 +142,7 @@ def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
         Ia, p = eliminate_three_dofs(lane, joint, model, i, 0, work, a, Ia, p)
     if parent(model, i) >= 0:
         if joint == REVOLUTE and armature(model, first_dof(model, i)) == 0.0:
-            # turning meets no resistance: what rounding leaves in its row and column is nothing
+            # rotation without resistance: its row and column contain only rounding
             (xx, xy, _, yy, _, _), (Bxx, Bxy, Bxz, Byx, Byy, Byz, _, _, _), C = Ia
             o = splat(lane, 0.0)
             Ia = (xx, xy, o, yy, o, o), (Bxx, Bxy, Bxz, Byx, Byy, Byz, o, o, o), C
@@ -153,12 +153,12 @@ def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
 
 @inline
 def pass_on(lane, joint, model, i, taken, given, q, v, Ia, p, work):
-    """Inertia and wrench of link i to its parent."""
+    """Transform inertia and wrench of link i to its parent."""
     p = add6(p, articulated_times(Ia, velocity_product(lane, joint, model, i, v, work)))
     Ia = inertia_to_parent(lane, joint, model, i, q, work, sines_at(model), Ia)
     p = wrench_to_parent(lane, joint, model, i, q, work, sines_at(model), p)
     k = carried_at(model) + CARRIED * given
-    if given < taken:  # not the first branch
+    if given < taken:  # not the first branch of the parent
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
     put_articulated(lane, work, k + I, Ia)
     put6(lane, work, k + P, p)
@@ -166,7 +166,7 @@ def pass_on(lane, joint, model, i, taken, given, q, v, Ia, p, work):
 
 @inline
 def accelerated(lane, joint, model, i, q, v, work, a):
-    """Accelerations of joint and link i, from that of the parent."""
+    """Accelerations of joint and link i, given that of the parent."""
     Ap = minus_gravity(lane, model) if parent(model, i) < 0 else get6(lane, work, LINK * parent(model, i))
     Ai = twist_to_child(lane, joint, model, i, q, work, sines_at(model), Ap)
     Ai = add6(Ai, velocity_product(lane, joint, model, i, v, work))
@@ -176,15 +176,15 @@ def accelerated(lane, joint, model, i, q, v, work, a):
         aj = load(lane, work, k + FREED) - dot6(get6(lane, work, k + GAIN), Ai)
         store(lane, a, j, aj)
         Ai = add6(Ai, scale6(aj, screw_of_kind(lane, joint, model, i, d)))
-    put6(lane, work, LINK * i, Ai)  # the twist has served
+    put6(lane, work, LINK * i, Ai)  # overwrites the twist, which is no longer needed
 
 
 @kernel_in_place
 def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
     """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty.
 
-    Depth first, as `rnea_kernel`. What a branch gives its parent lies on a stack, where the first branch of a fork
-    waits for the others: of a chain there is one inertia at a time.
+    Depth first, as `rnea_kernel`. Results of branches are on a stack, where the first branch of a fork waits for the
+    others: a chain has only one inertia at a time.
     """
     n = link_count(model)
     put_sines_from(lane, q, first_angle(model), q_total(model), work, sines_at(model))
@@ -195,7 +195,7 @@ def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
             waiting += 1
         fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
-        while k != fork:  # back to where the next link begins
+        while k != fork:  # back to the parent of the next link
             given = waiting if k == parent(model, k) + 1 else waiting - 1
             by_kind(inward, lane, model, k, waiting, given, q, v, f_ext, work, a)
             k, waiting = parent(model, k), given
@@ -204,7 +204,12 @@ def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
 
 
 def require_regular_tree(robot):
-    """Forward dynamics of the open tree needs an invertible M.
+    """Check that M of the open tree is invertible.
+
+    Raises
+    ------
+    SingularConfigurationError
+        The robot has massless bodies that only its loops hold.
 
     Raises
     ------

@@ -1,17 +1,17 @@
-"""Derivatives of forward dynamics, with M^-1 as a by-product: those of inverse dynamics, solved by M = L^T D L.
+"""Derivatives of forward dynamics, with M^-1 as a by-product, from those of inverse dynamics and M = L^T D L.
 
 Differentiating ID(q, v, FD(q, v, tau)) = tau gives (Carpentier and Mansard 2018, RSS)
 
     da/dq = -M^-1 dtau/dq      da/dv = -M^-1 dtau/dv      da/dtau = M^-1
 
-with dtau/dq and dtau/dv taken at the acceleration a = M^-1 (tau + tau_joint - c). M is factored anyway, and the
-composites that the derivatives need give M and, taken with a = 0, c: so a comes from the factor, the wrenches of the
-composites are completed by what a adds to them, and nothing is computed twice.
+with dtau/dq and dtau/dv evaluated at the acceleration a = M^-1 (tau + tau_joint - c). The composites that the
+derivatives need, evaluated with a = 0, also give M and c; a follows from the factor of M, and its contribution is then
+added to the wrenches of the composites, so that nothing is computed twice.
 
 The factor comes in two forms. Twelve numbers a row and sweeps along the tree
-(`liedyn.mechanics.tree.articulated_factor`) take O(n) for each column, and for one state whole registers of columns. In
-lanes, and in what `specialize` writes down, a small tree's entries (`liedyn.mechanics.tree.ltdl`) are less work; those
-of a humanoid more.
+(`liedyn.mechanics.tree.articulated_factor`) take O(n) for each column, and for one state process whole registers of
+columns. In lanes, and in code written by `specialize`, the entries of L (`liedyn.mechanics.tree.ltdl`) are faster for a
+small tree, and slower for a humanoid.
 """
 # mypy: ignore-errors
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, Wrenches
 
-ENTRIES_PAY = 18  # degrees of freedom up to which L has so few entries in lanes that they are faster
+ENTRIES_PAY = 18  # degrees of freedom up to which, in lanes, the entries of L are faster
 
 
 @kernel_in_place
 def aba_derivatives_size(model):
-    """Numbers in the workspace of `aba_derivatives_kernel`: what the derivatives of RNEA take, and the sweeps."""
+    """Size of the workspace of `aba_derivatives_kernel`: that of the derivatives of RNEA, and of the sweeps."""
     composites = COMPOSITE * link_count(model)
     return world_size(model) + composites + table_size(model, TABLE + ROWS) + forks_size(model) + WIDTH
 
@@ -69,7 +69,7 @@ def bias_accelerations(lane, model, v, work):
 
 @kernel_in_place
 def free_forces(lane, model, q, v, tau, work, free):
-    """free = tau + tau_joint - c, what is left to accelerate the links; needs `composites` with a = 0."""
+    """free = tau + tau_joint - c, the generalised force that accelerates; needs `composites` with a = 0."""
     for i in range(link_count(model)):
         carried = get6(lane, work, world_size(model) + COMPOSITE * i + F)
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
@@ -79,14 +79,15 @@ def free_forces(lane, model, q, v, tau, work, free):
 
 @kernel_in_place
 def accelerate_composites(lane, model, a, work):
-    """Add to the composites' wrenches what a takes: F_i += I_i dA_i + the sum of I_j S_j a_j over all joints j beyond.
+    """Add the contribution of a to the composites' wrenches: F_i += I_i dA_i + the sum of I_j S_j a_j over all joints j
+    beyond.
 
-    dA_i is what a adds to the acceleration of link i, and of all beyond but for their own a_j. Needs
-    `world_accelerations`; the twists have served, and their place is taken.
+    dA_i is the contribution of a to the acceleration of link i, and of all links beyond except for their own a_j. Needs
+    `world_accelerations`; overwrites the twists, which are no longer needed.
     """
     n, base = link_count(model), world_size(model)
     for i in range(n):
-        dA = twist_of(lane, work, parent(model, i))  # where the parent's dA is
+        dA = twist_of(lane, work, parent(model, i))  # dA of the parent overwrites its twist
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             dA = add6(dA, scale6(load(lane, a, j), get6(lane, work, of_dof(model, j, S))))
         put6(lane, work, of_link(i, TWIST), dA)
@@ -106,7 +107,7 @@ def accelerate_composites(lane, model, a, work):
 
 @inline
 def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da_dq, da_dv, Minv):
-    """da/dq, da/dv and M^-1; entries of two trees are zero if `rows` and `put_one` make them so."""
+    """da/dq, da/dv and M^-1; entries between two trees are zero if `rows` and `put_one` write them so."""
     world_positions(lane, model, q, work)
     world_velocities(lane, model, v, work)
     bias_accelerations(lane, model, v, work)
@@ -139,13 +140,13 @@ def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da
 
 @kernel_in_place
 def aba_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
-    """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` on its diagonal D of M = L^T D L."""
+    """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, the diagonal of `L` is D of M = L^T D L."""
     put_derivatives(lane, model, q, v, tau, f_ext, work, derivative_rows, put_identity, a, L, da_dq, da_dv, Minv)
 
 
 @kernel_in_place
 def aba_derivatives_nonzeros_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
-    """The same where all entries of degrees of freedom of two trees are zero already, and are not written."""
+    """The same if all entries between two trees are zero already; these are not written."""
     put_derivatives(lane, model, q, v, tau, f_ext, work, derivative_rows_of_trees, put_identity_of_trees, a, L,
                     da_dq, da_dv, Minv)
 

@@ -1,14 +1,13 @@
 """The factorisation M = L^T D L of a tree's inertia matrix in twelve numbers for each degree of freedom.
 
-Entry (k, i) of L, where i carries k, is U_k . S_i / D_k: U_k is the momentum that a unit speed of k takes of what k
-carries once all joints beyond have given way, D_k = S_k . U_k (articulated bodies: Featherstone 2008, section 7.2;
-Rodriguez, Jain and Kreutz-Delgado 1991). So products with L need no rows of it: on the way to the ground sum the
-wrenches p = sum U_k y_k / D_k, on the way out the twists A = sum S_k x_k, six numbers each.
-`liedyn.mechanics.tree.ltdl` writes the same factor down entry by entry, which is less work for a degree of freedom that
-few others carry.
+Entry (k, i) of L, where i carries k, is U_k . S_i / D_k: U_k is the momentum of a unit speed of k if all joints beyond
+move freely, D_k = S_k . U_k (articulated bodies: Featherstone 2008, section 7.2; Rodriguez, Jain and Kreutz-Delgado
+1991). So products with L need no entries of it: inward, sum the wrenches p = sum U_k y_k / D_k, outward, the twists A =
+sum S_k x_k, six numbers each. `liedyn.mechanics.tree.ltdl` computes the same factor entry by entry, which is faster for
+short chains.
 
-A table holds S_k, the momenta of the composite inertias, U_k / D_k and 1 / D_k (`liedyn.mechanics.tree.rows`). What
-more than one branch adds to or reads waits at a fork, a degree of freedom that carries several others directly.
+A table holds S_k, the momenta of the composite inertias, U_k / D_k and 1 / D_k (`liedyn.mechanics.tree.rows`). Sums of
+several branches are stored at a fork, a degree of freedom that carries several others directly.
 """
 from liedyn.lie.algebra import add6, dot, dot6, scale6, sub6
 from liedyn.lie.articulated import add_articulated, articulated_times, without_direction
@@ -22,13 +21,13 @@ from liedyn.model.packed_records import (
     accumulate6, armature, dof_total, fork_of, get6, parent_dof, put6, root_of, stretch_of, subtree_end, zero6,
 )
 
-D_INVERSE, ROWS = 6, 7  # behind U / D: 1 / D_k; rows in all
-FORK = 18 * WIDTH  # numbers that wait at a fork: six registers of each of three matrices
+D_INVERSE, ROWS = 6, 7  # after U / D: 1 / D_k; number of rows
+FORK = 18 * WIDTH  # numbers stored at a fork: six registers of each of three matrices
 
 
 @inline
 def forks_size(model):
-    """Numbers in the workspace of the sweeps."""
+    """Size of the workspace of the sweeps."""
     count = 0
     for j in range(dof_total(model)):
         count = max(count, fork_of(model, j) + 1)
@@ -42,7 +41,7 @@ def is_leaf(model, k):
 
 @inline
 def is_last_branch(model, k):
-    """Is k the last of those that its predecessor carries directly, the first one met on the way to the ground?"""
+    """True if k is the last branch of its predecessor, the first one met by an inward sweep."""
     return subtree_end(model, k) == subtree_end(model, parent_dof(model, k))
 
 
@@ -50,7 +49,7 @@ def is_last_branch(model, k):
 def sweep_factor(lane, model, work, table, give, forks, L):
     """U_k / D_k and 1 / D_k into seven rows of the table from `give` on, D_k onto the diagonal of L (nv, nv).
 
-    With G the sum of U U^T / D of all beyond, what they give way: U_k = I S_k - G S_k for the composite inertia I.
+    U_k = I S_k - G S_k, with the composite inertia I and the sum G of U U^T / D over all joints beyond.
     """
     nv, o = dof_total(model), splat(lane, 0.0)
     nothing = (o, o, o, o, o, o), (o, o, o, o, o, o, o, o, o), (o, o, o, o, o, o)
@@ -112,7 +111,7 @@ def sweep_vector(lane, model, work, table, give, forks, b):
 
 @inline
 def get_waiting(lane, work, k):
-    """Six registers at a fork."""
+    """Load the six registers of a fork."""
     w = at_once(lane)
     return ((load_at_once(lane, work, k, WIDTH), load_at_once(lane, work, k + w, WIDTH),
              load_at_once(lane, work, k + 2 * w, WIDTH)),
@@ -130,7 +129,7 @@ def put_waiting(lane, work, k, V):
 
 @inline
 def put_three(lane, work, at, p, q, r):
-    """Six registers of each of three matrices wait at a fork."""
+    """Store six registers of each of three matrices at a fork."""
     put_waiting(lane, work, at, p)
     put_waiting(lane, work, at + 6 * at_once(lane), q)
     put_waiting(lane, work, at + 12 * at_once(lane), r)
@@ -138,7 +137,7 @@ def put_three(lane, work, at, p, q, r):
 
 @inline
 def get_three(lane, work, at):
-    """What waits at a fork."""
+    """Load them."""
     return (get_waiting(lane, work, at), get_waiting(lane, work, at + 6 * at_once(lane)),
             get_waiting(lane, work, at + 12 * at_once(lane)))
 
@@ -151,10 +150,10 @@ def less_power(x, F, V):
 
 @kernel_in_place
 def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
-    """B = -M^-1 B, C = -M^-1 C, E = M^-1 E, each (nv, nv), not zero only where one carries the other.
+    """B = -M^-1 B, C = -M^-1 C, E = M^-1 E, each (nv, nv), nonzero only where one degree of freedom carries the other.
 
-    Three at once, a register of columns of each: while one waits for what it has just computed the others go on. From
-    one leaf or fork to the next the sums stay in registers. Where branches meet at the ground only, zeros are kept.
+    The three are computed together, a register of columns of each, so that latencies overlap. From one leaf or fork to
+    the next the sums stay in registers. Branches that meet only at the ground keep their zeros.
     """
     nv, zero = dof_total(model), zero6(LANES)
     d_at = table + (give + D_INVERSE) * pitch(model)
@@ -167,7 +166,7 @@ def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
         while first > begin:
             last = first - 1
             first = stretch_of(model, last)
-            # does what `first` carries, or what carries it, meet these columns, which carry nothing from `behind` on?
+            # do links that `first` carries, or that carry it, have these columns? They carry nothing from `behind` on
             met = c < subtree_end(model, first) and (columns_end > first or behind > first)
             at = forks + FORK * fork_of(model, last)
             p, q, r = zero, zero, zero
@@ -223,7 +222,7 @@ def put_identity(lane, model, X):
 
 @kernel_in_place
 def put_identity_of_trees(lane, model, X):
-    """X_ij = 1 or 0 for degrees of freedom of one tree; the first row, scratch until here, as a whole."""
+    """X_ij = 1 or 0 for degrees of freedom of one tree; the whole first row is written, as it was scratch."""
     nv = dof_total(model)
     for c in range(0, nv, at_once(lane)):
         store_at_once(lane, X, c, nv - c, splat(LANES, 0.0))
@@ -236,7 +235,7 @@ def put_identity_of_trees(lane, model, X):
 
 @kernel_in_place
 def make_symmetric(lane, model, X):
-    """What stands below the diagonal of X (nv, nv) above it, too: rounding differs."""
+    """Copy the part of X (nv, nv) below the diagonal to that above it, as rounding differs."""
     nv = dof_total(model)
     for k in range(nv):
         for i in range(root_of(model, k), k):

@@ -1,13 +1,13 @@
-"""Centroidal momentum matrix: what each velocity gives to the momentum about the centre of mass; and its derivative.
+"""Centroidal momentum matrix, which maps velocities to the momentum about the centre of mass; and its rate.
 
-With I_j the composite inertia of all that joint j carries and S_j its screw, at one point and in world axes, a unit of
-v_j gives the momentum (n, f) = I_j S_j. About the centre of mass c that is (n - c x f, f), column j of A_G (Orin,
-Goswami and Lee 2013). Its rate needs
+With I_j the composite inertia that joint j carries and S_j its screw, both about one point and in world axes, a unit of
+v_j has the momentum (n, f) = I_j S_j. About the centre of mass c that is (n - c x f, f), column j of A_G (Orin, Goswami
+and Lee 2013). Its rate needs
 
     d/dt (I_j S_j) = I_j S_dot_j + I_dot_j S_j
 
-where the rate of an inertia (m, h, J) at a point that stands still is (0, P, 2 tr(D) 1 - D - D^T), with
-D = sum m rdot r^T and P the linear momentum: ten numbers like the inertia itself, and those of several bodies add up.
+where the rate of an inertia (m, h, J) about a fixed point is (0, P, 2 tr(D) 1 - D - D^T), with
+D = sum m rdot r^T and P the linear momentum: ten numbers like the inertia itself, which add up over bodies.
 """
 # mypy: ignore-errors
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 @kernel_in_place
 def centroidal_size(model):
-    """Numbers in the workspace of the kernels here: that of `composite_inertias`, then their rates."""
+    """Size of the workspace of the kernels here: that of `composite_inertias`, then their rates."""
     return rate_at(model, link_count(model))
 
 
 @inline
 def rate_at(model, i):
-    """Where in the workspace the rate of the composite inertia of link i lies."""
+    """Index in the workspace of the rate of the composite inertia of link i."""
     return crba_size(model) + INERTIA * i
 
 
 @inline
 def mean(lane, model, base, step, work):
-    """The centre of mass, from composite inertias at work[base + step * i]; from their rates its velocity."""
+    """The centre of mass from composite inertias at work[base + step * i]; from their rates, its velocity."""
     moment = zero3(lane)
     for i in range(link_count(model)):
         if parent(model, i) < 0:
@@ -101,14 +101,14 @@ def centroidal_momentum_matrix(robot: Robot, q: ArrayLike, out: Array | None = N
     Returns
     -------
     A_G : ndarray, shape (..., 6, nv)
-        Rows (angular about the centre of mass, linear), the angular ones first [kg m^2/s, kg m/s per unit of v]. Axes
-        are those of the world, wherever the robot is and however it is turned. ``A_G @ v`` is `momentum`; the last
-        three rows by the total mass are the Jacobian of the centre of mass. Joint armatures do not count.
+        Rows (angular about the centre of mass, linear), the angular ones first [kg m^2/s, kg m/s per unit of v]. The
+        axes are those of the world for any pose of the robot. ``A_G @ v`` is `momentum`; the last three rows, divided
+        by the total mass, are the Jacobian of the centre of mass. Joint armatures are not included.
 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no mass moves.
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no moving body has mass.
 
     Notes
     -----
@@ -138,12 +138,12 @@ def centroidal_momentum_matrix_dot(robot: Robot, q: ArrayLike, v: ArrayLike, out
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no mass moves.
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no moving body has mass.
 
     Notes
     -----
-    The point that momenta are taken about moves with the centre of mass. Exact, from the rates of composite inertias,
-    which add up as these do.
+    The reference point of the momenta moves with the centre of mass. Exact, from the rates of composite inertias, which
+    add up as the inertias do.
 
     Examples
     --------

@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 @kernel_in_place
 def integrate_kernel(model, q, dv, q_new):
-    """q_new = q (+) dv; q_new may be q itself. Quaternions come out of unit length."""
+    """q_new = q (+) dv; q_new may be q itself. Quaternions are normalised."""
     for i in range(link_count(model)):
         move_joint(model, i, q, dv, q_new)
 
 
 @kernel_in_place
 def difference_kernel(model, q0, q1, dv):
-    """The dv with q0 (+) dv = q1, by the shorter way round."""
+    """The dv with q0 (+) dv = q1, along the shorter way."""
     for i in range(link_count(model)):
         joint_difference(model, i, q0, q1, dv)
 
 
 def neutral(robot: Robot) -> Array:
-    """The configuration of zeros and identity quaternions.
+    """The configuration with zero coordinates and identity quaternions.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def neutral(robot: Robot) -> Array:
     Returns
     -------
     q : ndarray, shape (nq,)
-        A fresh copy [rad, m; quaternions (x, y, z, w)].
+        A new array [rad, m; quaternions (x, y, z, w)].
 
     Notes
     -----
@@ -73,7 +73,7 @@ def random_configuration(robot: Robot, rng: np.random.Generator | int | None = N
     ----------
     robot : Robot
     rng : numpy.random.Generator or int, optional
-        Source of the numbers, or its seed; by default a fresh one.
+        Random generator, or its seed; by default a new one with a random seed.
     size : int or tuple of int
         Leading axes of the result; by default one configuration.
 
@@ -81,12 +81,12 @@ def random_configuration(robot: Robot, rng: np.random.Generator | int | None = N
     -------
     q : ndarray, shape (..., nq)
         Uniform between the limits. A coordinate without limits is drawn from (-pi, pi) rad or (-1, 1) m, one with a
-        single limit from an interval as wide next to it; rotations of spherical and free joints are uniform.
+        single limit from an interval of that width at the limit; rotations of spherical and free joints are uniform.
 
     Raises
     ------
     InputError
-        No source of numbers, or no size.
+        `rng` is no generator or seed, or `size` is no size.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def random_configuration(robot: Robot, rng: np.random.Generator | int | None = N
     lead = lead_of("size", size)
     try:
         rng = np.random.default_rng(rng)
-    except Exception:  # whatever NumPy says of it
+    except Exception:  # any exception of NumPy
         raise InputError(f"rng must be a Generator, a seed that is not negative, or None, got {shown(rng)}") from None
     links, _ = links_of(robot.packed)
     kinds = [JOINTS[primitive] for primitive in links[:, LINK_PRIMITIVE]]
@@ -154,8 +154,8 @@ def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike, out: Array | None = N
     Returns
     -------
     dv : ndarray, shape (..., nv)
-        Velocity times time [rad, m], body-fixed at q0 for spherical and free joints. Quaternions go the shorter way, by
-        half a turn at most, and q and -q are the same rotation; angles of other joints are not wrapped.
+        Velocity times time [rad, m], body-fixed at q0 for spherical and free joints. Rotations of quaternions go the
+        shorter way, by half a turn at most (q and -q are the same rotation); angles of other joints are not wrapped.
 
     Notes
     -----

@@ -1,12 +1,12 @@
 """Composite-rigid-body algorithm: the joint-space inertia matrix (Featherstone 2008, section 6.2).
 
-Composite inertias add up without a transform where all are seen from one place; each column of M is then the momentum
-that one unit of joint speed gives to all it carries, felt at every joint on the way to the ground.
+Composite inertias expressed in one frame add up without transforms; each column of M is then the momentum of a unit
+joint speed, projected on the screw of every joint on the way to the ground.
 
-In lanes that place is the world, an inertia is (m, h, J), and M is written pair by pair. One state fills registers with
-columns of matrices (`liedyn.machine.simd.columns`): an inertia is the moments of mass, the place is the first link of
-each tree (how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes
-there, so that the momenta themselves are its rows of M.
+In lanes that frame is the world, an inertia is (m, h, J), and M is written pair by pair. One state fills registers with
+columns of matrices (`liedyn.machine.simd.columns`): an inertia is the moments of mass, the frame is the first link of
+each tree (M does not depend on its pose), and M is written in squares. In that frame the screws of a free base are the
+unit vectors, so that its rows of M are the momenta themselves.
 """
 # mypy: ignore-errors
 
@@ -46,28 +46,28 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 INERTIA = 10  # numbers of a composite inertia (m, h, J)
-RECORD = 16  # places for them beyond the shared workspace, or for the moments of mass
-SCREW, CARRIED = 0, 6  # rows of a table: S_j, and the momentum of all that a unit speed of j carries
-TURN, SLIDE, SPEEDS = 0, 4, 8  # one state, of a degree of freedom: S_j in two registers, `moments_of_speed` in three
+RECORD = 16  # numbers reserved for it beyond the shared workspace, or for the moments of mass
+SCREW, CARRIED = 0, 6  # rows of a table: S_j, and the momentum of a unit speed of j
+TURN, SLIDE, SPEEDS = 0, 4, 8  # for one state, per degree of freedom: S_j in two registers, `moments_of_speed` in three
 
 
 @kernel_in_place
 def crba_size(model):
-    """Numbers in the workspace of `crba_kernel`."""
+    """Size of the workspace of `crba_kernel`."""
     return world_size(model) + RECORD * link_count(model)
 
 
 @inline
 def composite_at(model, i):
-    """Where in the workspace the composite inertia of link i lies, or its moments."""
+    """Index in the workspace of the composite inertia of link i, or of its moments."""
     return world_size(model) + RECORD * i
 
 
 @inline
 def add_armatures(lane, model, M):
-    """Armatures on the diagonal."""
+    """Add the armatures to the diagonal."""
     for j in range(dof_total(model)):
-        if armature(model, j) != 0.0:  # most have none, and what is just written is slow to read
+        if armature(model, j) != 0.0:  # most have none, and reading a number just written is slow
             k = (dof_total(model) + 1) * j
             store(lane, M, k, load(lane, M, k) + armature(model, j))
 
@@ -77,7 +77,7 @@ def add_armatures(lane, model, M):
 
 @inline
 def composite_inertias(lane, model, q, work):
-    """Poses, screws, and behind these the inertia of all that each joint carries."""
+    """Poses, screws, and after these the composite inertia that each joint carries."""
     world_positions(lane, model, q, work)
     for i in range(link_count(model)):
         put_inertia(lane, work, composite_at(model, i), inertia_in_parent(world_pose(lane, work, i), inertia(model, i)))
@@ -86,7 +86,7 @@ def composite_inertias(lane, model, q, work):
 
 @inline
 def add_up_inward(lane, model, base, step, work):
-    """The inertias at work[base + step * i] of all links i become those of all that their joints carry."""
+    """Sum the inertias at work[base + step * i] of all links i inward, to those that their joints carry."""
     for i in range(link_count(model) - 1, -1, -1):
         if parent(model, i) >= 0:
             up = base + step * parent(model, i)
@@ -96,7 +96,8 @@ def add_up_inward(lane, model, base, step, work):
 
 @inline
 def inertia_entries(lane, model, base, size, work, M):
-    """M (nv, nv) in lanes without its zeros, from the composite inertias at work[base + size * i] of all links i."""
+    """M (nv, nv) in lanes, nonzero entries only, from the composite inertias at work[base + size * i] of all links
+    i."""
     n, nv = link_count(model), dof_total(model)
     for i in range(n):
         I = get_inertia(lane, work, base + size * i)
@@ -118,14 +119,14 @@ def inertia_entries(lane, model, base, size, work, M):
 
 @inline
 def base_dofs(model):
-    """How many degrees of freedom a free first link has, else 0. Seen from there its screws are the axes."""
+    """Degrees of freedom of a free first link, else 0. In its frame its screws are the unit vectors."""
     return dof_count(model, 0) if link_count(model) > 0 and kind(model, 0) == FREE else 0
 
 
 @inline
 def beyond_joint(model, i, q, work, X):
-    """The pose of link i, X that of its parent."""
-    if kind(model, i) == REVOLUTE:  # to turn two columns takes less than a pose of the joint
+    """The pose of link i, given the pose X of its parent."""
+    if kind(model, i) == REVOLUTE:  # rotating two columns costs less than a pose of the joint
         k = sines_at(model) + first_q(model, i)
         s, c = load(SCALAR, work, k), load(SCALAR, work, k + sines_size(q_total(model)) // 2)
         return turned_about_z(columns_beyond(X, placement(SCALAR, model, i)), s, c)
@@ -150,14 +151,15 @@ def put_screws(model, i, X, work):
 
 @inline
 def get_screw(model, work, at, j):
-    """S_j, of degrees of freedom whose records begin at work[at]."""
+    """S_j, for degrees of freedom whose records begin at work[at]."""
     k = at + DOF * j
     return get3(SCALAR, work, k + TURN), get3(SCALAR, work, k + SLIDE)
 
 
 @inline
 def outward_by_columns(model, q, work):
-    """Poses, screws and moments of all links, seen from the first of their tree that turns, in the axes of the root."""
+    """Poses, screws and moments of all links, relative to the first rotating link of their tree, in the axes of the
+    root."""
     put_sines_from(SCALAR, q, first_angle(model), q_total(model), work, sines_at(model))
     X = at_place((0.0, 0.0, 0.0))
     for i in range(link_count(model)):
@@ -176,7 +178,7 @@ def outward_by_columns(model, q, work):
 
 @inline
 def put_speeds(model, i, composite, work):
-    """What unit speeds of the joint of link i give to all that it carries."""
+    """`moments_of_speed` of the composite inertia of link i, for unit speeds of its joint."""
     for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
         k = of_dof(model, j, SPEEDS)
         x, y, z = moments_of_speed(composite, get_screw(model, work, of_dof(model, 0, 0), j))
@@ -187,7 +189,7 @@ def put_speeds(model, i, composite, work):
 
 @inline
 def inward_by_columns(model, work):
-    """Moments add up from the tips to the roots, and give what `put_speeds` needs."""
+    """Sum the moments from the tips to the roots, and compute `put_speeds` of each."""
     zero = side_by_side(0.0, 0.0, 0.0, 0.0)
     nothing = (zero, zero, zero, zero)
     beyond = nothing
@@ -200,14 +202,14 @@ def inward_by_columns(model, work):
         beyond = composite
         if parent(model, i) != i - 1:
             beyond = nothing
-            if parent(model, i) >= 0:  # what i begins is a branch: what carries it waits for the others
+            if parent(model, i) >= 0:  # i begins a branch, and its parent waits for its other branches
                 k = composite_at(model, parent(model, i))
                 put_columns(work, k, add_columns(get_columns(work, k), composite))
 
 
 @inline
 def get_four(work, records, column):
-    """One column of four degrees of freedom, turned over: its numbers of all four."""
+    """One column of four degrees of freedom, transposed: its numbers for all four."""
     return turned(load_at_once(NARROW, work, records[0] + column, COLUMN),
                   load_at_once(NARROW, work, records[1] + column, COLUMN),
                   load_at_once(NARROW, work, records[2] + column, COLUMN),
@@ -216,7 +218,7 @@ def get_four(work, records, column):
 
 @inline
 def get_momenta(model, work, at, j):
-    """The momenta of all that unit speeds of j and the three behind it carry; behind the last one all are its own."""
+    """The momenta of unit speeds of j and the next three; after the last one, the last again."""
     a, b, c, d = four_from(model, j)
     four = (at + DOF * a, at + DOF * b, at + DOF * c, at + DOF * d)
     return momentum_of_moments(get_four(work, four, SPEEDS), get_four(work, four, SPEEDS + COLUMN),
@@ -225,7 +227,7 @@ def get_momenta(model, work, at, j):
 
 @inline
 def put_base_square(model, work, M):
-    """The square of a free base: the inertia of all it carries, (J, [h]; -[h], m 1)."""
+    """The diagonal block of a free base: the composite inertia, (J, [h]; -[h], m 1)."""
     nv, k = dof_total(model), composite_at(model, 0)
     (xx, xy, xz), (hx, hy, hz) = get3(SCALAR, work, k), get3(SCALAR, work, k + 3 * COLUMN)
     yy, yz = load(SCALAR, work, k + COLUMN + 1), load(SCALAR, work, k + COLUMN + 2)
@@ -240,7 +242,7 @@ def put_base_square(model, work, M):
 
 @inline
 def put_base_rows(model, momenta, j, M):
-    """Four columns of the rows of a free base, and their images: the momenta themselves."""
+    """Four columns of the rows of a free base, and their transposes: the momenta themselves."""
     nv, end, below = dof_total(model), subtree_end(model, 0), four_from(model, j)
     (a, b, c), (d, e, f) = momenta
     a, b, c = where_before(j, end, a), where_before(j, end, b), where_before(j, end, c)
@@ -253,7 +255,7 @@ def put_base_rows(model, momenta, j, M):
 
 @inline
 def inertia_by_squares(model, work, M):
-    """M (nv, nv) without armatures, from the screws and what `inward_by_columns` has left."""
+    """M (nv, nv) without armatures, from the screws and the results of `inward_by_columns`."""
     at, base = of_dof(model, 0, 0), base_dofs(model)
     if base > 0:
         put_base_square(model, work, M)
@@ -265,12 +267,12 @@ def inertia_by_squares(model, work, M):
             put_squares(model, work, at, get_screw, momenta, clear_squares, first, j, M)
 
 
-# ---- one state where composite inertias are there already: a table, see `liedyn.mechanics.tree.rows`
+# ---- one state with composite inertias computed before: a table, see `liedyn.mechanics.tree.rows`
 
 
 @inline
 def carried_momenta(lane, model, base, size, work, table):
-    """Rows SCREW and CARRIED, from the composite inertias at work[base + size * i] of all links i."""
+    """Rows SCREW and CARRIED of the table, from the composite inertias at work[base + size * i] of all links i."""
     few = narrow(lane)
     for j in range(0, filled(lane, model), at_once(few)):
         last = dof_total(model) - 1 - j
@@ -289,7 +291,7 @@ def screw_in_table(model, work, table, i):
 
 @inline
 def momenta_in_table(model, work, table, j):
-    """The momenta of all that unit speeds of j and those behind it carry."""
+    """The momenta of unit speeds of j and the following ones, a register of each."""
     return of_next6(NARROW, model, work, table, CARRIED, j)
 
 
@@ -304,7 +306,7 @@ def inertia_rows(model, work, table, elsewhere, M):
 
 @inline
 def crba_entries(lane, model, q, work, M):
-    """M(q) in lanes, without its zeros."""
+    """M(q) in lanes, nonzero entries only."""
     composite_inertias(lane, model, q, work)
     inertia_entries(lane, model, world_size(model), RECORD, work, M)
 

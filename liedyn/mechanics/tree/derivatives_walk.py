@@ -1,11 +1,11 @@
-"""Derivatives of inverse dynamics of W states in lanes: one walk along the tree, results written on the way.
+"""Derivatives of inverse dynamics of W states in lanes: one traversal of the tree, which writes results on the way.
 
-The formulas are those of `liedyn.mechanics.tree.rnea_derivatives`. In lanes a number is a line of the cache, and what
-all links and all pairs of degrees of freedom need does not fit into the first cache: it would wait for the second one,
-and that for the memory that results are written to. So links are visited as late as possible and left for good at once:
-depth first, the last branch first. Degrees of freedom are done with in descending order. What one contributes to the
-rows of those that carry it is kept in the place of its motion, so that rows are complete one after another, the last
-ones first, and go to memory while the walk goes on.
+The formulas are those of `liedyn.mechanics.tree.rnea_derivatives`. In lanes a number fills a cache line, and the data
+of all links and all pairs of degrees of freedom exceed the first-level cache: computation would wait for the second
+level, and that for the memory to which results are written. So links are visited as late as possible and finished at
+once: depth first, the last branch first. Degrees of freedom are finished in descending order. The contributions of each
+to the rows of those that carry it overwrite its motion, so that rows are completed one after another, the last ones
+first, and are written to memory during the traversal.
 """
 import numpy as np
 
@@ -28,12 +28,12 @@ from liedyn.model.packed_records import (
 
 # numbers per link on the way to the ground: pose, twist and acceleration in the world
 LINK, POSE, TWIST, ACCELERATION = 24, 0, 12, 18
-# numbers per fork on that way, and behind the last: of all that was visited beyond it, the composite inertia I, the
-# moments D and P of the Coriolis matrix, and the wrench F
+# numbers per fork on that way, and after the last one: for all links visited beyond it, composite inertia I, moments D
+# and P of the Coriolis matrix, and wrench F
 BEYOND, I, D, P, F = 28, 0, 10, 19, 22
-# numbers per degree of freedom: its screw S, then as long as the walk is beyond it, what columns of those that carry it
-# take: Psi_dot + S_dot, Psi_ddot and the turn of Psi_dot; in their place, once it is done with, what it contributes to
-# the rows of those that carry it: I S, and by q and by v; last, what its own row takes of 2 B^T S
+# numbers per degree of freedom: its screw S; then, while links beyond it are visited, the terms for columns of those
+# that carry it: Psi_dot + S_dot, Psi_ddot and the angular part of Psi_dot; later overwritten by its contributions to
+# the rows of those that carry it: I S, and by q and by v; last, 2 B^T S for its own row
 DOF, S, S_RATE, PSI_DDOT, PSI_TURN, BELOW = 27, 0, 6, 12, 18, 24
 CARRIED, BY_Q, BY_V = 6, 12, 18
 LARGEST_JOINT = 6
@@ -41,7 +41,7 @@ LARGEST_JOINT = 6
 
 @inline
 def walk_size(model):
-    """Numbers in the workspace of `derivatives_walk`."""
+    """Size of the workspace of `derivatives_walk`."""
     return sines_at(model) + sines_size(q_total(model))
 
 
@@ -57,7 +57,7 @@ def dof_at(model, j):
 
 @inline
 def springs_at(model):
-    """Where the derivatives of the spring of a joint are, a square of them."""
+    """Index of the derivatives of a joint's spring, a square matrix."""
     return dof_at(model, dof_total(model))
 
 
@@ -68,7 +68,7 @@ def sines_at(model):
 
 @inline
 def is_fork(model, i):
-    """Does link i carry several others directly?"""
+    """True if link i carries several others directly."""
     return i >= 0 and fork_of(model, first_dof(model, i) + dof_count(model, i) - 1) >= 0
 
 
@@ -88,7 +88,7 @@ def outward(lane, joint, model, i, depth, origin, q, v, a, work):
     for d in range(dofs_of_kind(joint)):
         Sj, at = screw_of_kind_at(lane, joint, model, i, X, d), dof_at(model, j + d)
         psi_dot = ad(Vp, Sj)
-        # a single screw does not turn itself
+        # a single screw is fixed in its own motion
         S_dot = psi_dot if dofs_of_kind(joint) == 1 else ad(V, Sj)
         A = add6(A, add6(scale6(load(lane, a, j + d), Sj), scale6(load(lane, v, j + d), S_dot)))
         put6(lane, work, at + S, Sj)
@@ -117,7 +117,7 @@ def own_dynamics(lane, model, i, depth, f_ext, work):
 
 @inline
 def with_those(lane, work, k, dynamics):
-    """Inertia, Coriolis matrix and wrench of some links together with those at work[k:]."""
+    """Inertia, Coriolis matrix and wrench of some links, plus those at work[k:]."""
     (m, h, J), (d, p), wrench = dynamics
     m0, h0, J0 = get_inertia(lane, work, k + I)
     return ((m + m0, add(h, h0), add_symmetric(J, J0)),
@@ -135,7 +135,7 @@ def put_dynamics(lane, work, k, dynamics):
 
 @inline
 def composite(lane, model, i, depth, fork, f_ext, work):
-    """Inertia, Coriolis matrix and wrench of all that joint i carries, put down for the parent."""
+    """Composite inertia, Coriolis matrix and wrench beyond joint i, stored for the parent."""
     dynamics = own_dynamics(lane, model, i, depth, f_ext, work)
     if i + 1 < link_count(model) and parent(model, i + 1) == i:
         dynamics = with_those(lane, work, beyond_at(model, fork), dynamics)
@@ -155,14 +155,14 @@ def clear(lane, work, k, count):
 
 @inline
 def put_zeros(lane, begin, end, dtau_dq, dtau_dv, M):
-    """Numbers from `begin` to before `end` of each matrix."""
+    """Zeros in numbers `begin` to `end` - 1 of each matrix."""
     for k in range(begin, end):
         put_entries(lane, k, 0.0, 0.0, 0.0, dtau_dq, dtau_dv, M)
 
 
 @inline
 def put_entries(lane, k, by_q, by_v, by_a, dtau_dq, dtau_dv, M):
-    """Number k of each matrix."""
+    """Write number k of each matrix."""
     store(lane, dtau_dq, k, by_q)
     store(lane, dtau_dv, k, by_v)
     store(lane, M, k, by_a)
@@ -170,7 +170,7 @@ def put_entries(lane, k, by_q, by_v, by_a, dtau_dq, dtau_dv, M):
 
 @inline
 def inward(lane, joint, model, i, depth, fork, f_ext, work):
-    """What the degrees of freedom of joint i contribute, but for the term in F; returned is that F, their wrench."""
+    """Contributions of the degrees of freedom of joint i, except for the term in F; returns F, their wrench."""
     carries, B, wrench = composite(lane, model, i, depth, fork, f_ext, work)
     for j in range(first_dof(model, i), first_dof(model, i) + dofs_of_kind(joint)):
         k = dof_at(model, j)
@@ -187,11 +187,11 @@ def inward(lane, joint, model, i, depth, fork, f_ext, work):
 
 @inline
 def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
-    """Row j, from number `at` of the matrices on."""
+    """Row j, at index `at` of the matrices."""
     k, first = dof_at(model, j), first_dof(model, dof_link(model, j))
     Sj, carried, below = get6(lane, work, k + S), get6(lane, work, k + CARRIED), get3(lane, work, k + BELOW)
     behind, last = first, parent_dof(model, first)
-    while behind > 0:  # those that carry j, a stretch between two forks at a time, and the zeros behind it
+    while behind > 0:  # those that carry j, one stretch between forks at a time, and the zeros after it
         put_zeros(lane, at + last + 1, at + behind, dtau_dq, dtau_dv, M)
         behind = stretch_of(model, last) if last >= 0 else 0
         for c in range(behind, last + 1):
@@ -202,7 +202,7 @@ def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
                 lane, at + c, add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot),
                 add_power(dot(below, Sc[0]), carried, S_rate), add_power(0.0, carried, Sc), dtau_dq, dtau_dv, M)
         last = parent_dof(model, behind)
-    # within the joint both formulas agree but for the term in F, which is not there yet
+    # within the joint both formulas agree except for the term in F, which is not included yet
     for c in range(first, subtree_end(model, j)):
         k = dof_at(model, c)
         by_q, by_v = get6(lane, work, k + BY_Q), get6(lane, work, k + BY_V)
@@ -213,7 +213,7 @@ def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
 
 @inline
 def joints_own(lane, model, j, at, work, dtau_dq, dtau_dv, M):
-    """Spring, damper and armature of the joint of j in row j, which begins at number `at` of the matrices."""
+    """Spring, damper and armature of the joint of j in row j, which begins at index `at` of the matrices."""
     i, k = dof_link(model, j), at + j
     store(lane, M, k, load(lane, M, k) + armature(model, j))
     store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(model, j))
@@ -224,14 +224,15 @@ def joints_own(lane, model, j, at, work, dtau_dq, dtau_dv, M):
 
 @inline
 def keep_shared(lane, behind, before, begin, matrix):
-    """Numbers from `behind` on to the end of their register: the lanes began at `before` and begin at `begin` now."""
+    """Move the numbers from `behind` to the end of their register: the lanes began at `before` and now begin at
+    `begin`."""
     for k in range(behind, behind + -behind % WIDTH):
         store(lane, matrix, k - begin, load(lane, matrix, k - before))
 
 
 @kernel_in_place
 def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines):
-    """dtau/dq, dtau/dv and M of W states, row by row in lanes, and from there to where `find_lines` says."""
+    """dtau/dq, dtau/dv and M of W states, row by row in lanes, and written to the memory set by `find_lines`."""
     n, nv, (dtau_dq, dtau_dv, M) = link_count(model), dof_total(model), lanes
     put_sines(lane, q, q_total(model), work, sines_at(model))
     origin = origin_of(lane, model, 0, q)
@@ -255,7 +256,7 @@ def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines
         clear(lane, work, springs_at(model), dof_count(model, i) * dof_count(model, i))
         accumulate_spring_derivatives(lane, model, i, q, work, springs_at(model), dof_count(model, i))
         for j in range(first_dof(model, i) + dof_count(model, i) - 1, first_dof(model, i) - 1, -1):
-            # row j goes into the lanes, in front of what is left in a register that it shares with row j + 1
+            # row j goes into the lanes before the rest of a register that it shares with row j + 1
             row, before, begin = j * nv, begin, j * nv - j * nv % WIDTH
             keep_shared(lane, row + nv, before, begin, dtau_dq)
             keep_shared(lane, row + nv, before, begin, dtau_dv)
@@ -274,7 +275,7 @@ def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines
 
 @kernel(nogil=True)
 def walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
-    """dtau/dq, dtau/dv and M of rows begin to end - 1, so many that `lines_for` them there is scratch."""
+    """dtau/dq, dtau/dv and M of rows begin to end - 1; they must be many enough for the scratch of `lines_for`."""
     work, path = aligned(walk_size(model) * WIDTH), np.empty(link_count(model), np.int64)
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
     kept = (dof_total(model) + 2 * WIDTH) * WIDTH  # a row, and what shares registers with it on both sides

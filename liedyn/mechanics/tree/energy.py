@@ -1,8 +1,8 @@
 """Energies, centre of mass and momentum of a tree, summed link by link.
 
-Twists are body-fixed and moments are taken about the centre of mass: nothing is lost far from the world's origin.
-Bodies fixed to the ground do not count. Armatures count in the kinetic energy only: the reaction of a rotor on the link
-that carries it is neglected, as it is in M.
+Twists are body-fixed and moments are about the centre of mass, so that precision does not depend on the distance from
+the world's origin. Bodies fixed to the ground are not included. Armatures count in the kinetic energy only: the
+reaction of a rotor on the link that carries it is neglected, as it is in M.
 """
 # mypy: ignore-errors
 
@@ -36,13 +36,13 @@ X, V = 0, 12
 
 @kernel_in_place
 def energy_size(model):
-    """Numbers in the workspace of all kernels here."""
+    """Size of the workspace of all kernels here."""
     return WORK * link_count(model)
 
 
 @kernel_in_place
 def place_links(lane, model, q, origin, work):
-    """Poses of all links, in world axes; returns the first moment sum m (p + R c) about the place `origin`."""
+    """Poses of all links, in world axes; returns the first moment sum m (p + R c) about the point `origin`."""
     moment = zero3(lane)
     for i in range(link_count(model)):
         Xi = joint_pose(lane, model, i, q)
@@ -109,7 +109,7 @@ def center_of_mass_kernel(lane, model, q, work, com):
 @kernel_in_place
 def momentum_kernel(lane, model, q, v, work, momentum):
     """momentum = sum Ad*_{X^-1} I V, with each X seen from the centre of mass, in world axes."""
-    origin = origin_of(lane, model, 0, q)  # what is far away has its centre of mass there, too
+    origin = origin_of(lane, model, 0, q)  # for robots far away, the centre of mass is near this origin
     com = scale(1.0 / mass_of_links(model), place_links(lane, model, q, origin, work))
     move_links(lane, model, q, v, work)
     total = zero6(lane)
@@ -143,26 +143,25 @@ def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike, out: Array | None =
 
 
 def with_elements(robot, q, out=None):
-    """The potential energy of a robot with force elements."""
-    # elements measure what constraints do, which know the tree
+    """The potential energy of a robot that has force elements."""
+    # imported here, as elements use constraints, which use the tree
     return by_name("liedyn.mechanics.elements.generalized:potential_energy")(robot, q, out)
 
 
 @recursion(potential_energy_kernel, work=energy_size, otherwise={"elements": with_elements}, energy="")
 def potential_energy(robot: Robot, q: ArrayLike, out: Array | None = None) -> float | Array:
-    """Potential energy: gravity, joint springs, and force elements that hold energy.
+    """Potential energy of gravity, joint springs and conservative force elements.
 
     Returns
     -------
     energy : float or ndarray, shape (...)
-        [J], zero for masses at the world's origin and springs at rest. Bodies fixed to the ground do not count, nor do
-        force elements whose energy is not known, or that have none: laws that are functions, friction, motors, applied
-        forces.
+        [J], zero for masses at the world's origin and springs at rest. Not included are bodies fixed to the ground, and
+        force elements without energy or with unknown energy: laws that are functions, friction, motors, applied forces.
 
     Notes
     -----
-    ``-g . sum m r + sum k |log(rest^-1 q)|^2 / 2``, and what springs, gas springs and bushings hold. Its derivative,
-    tangent at q, is ``rnea`` at rest less ``element_forces`` at rest of these.
+    ``-g . sum m r + sum k |log(rest^-1 q)|^2 / 2``, plus the energies of springs, gas springs and bushings. Its
+    derivative, tangent at q, is ``rnea`` at rest minus ``element_forces`` at rest of these.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def potential_energy(robot: Robot, q: ArrayLike, out: Array | None = None) -> fl
 
 
 def total_mass(robot: Robot) -> float:
-    """Mass of all that moves.
+    """Total mass of the moving bodies.
 
     Parameters
     ----------
@@ -183,7 +182,7 @@ def total_mass(robot: Robot) -> float:
     Returns
     -------
     mass : float
-        [kg]. Bodies fixed to the ground do not count.
+        [kg], without bodies fixed to the ground.
 
     Notes
     -----
@@ -201,23 +200,23 @@ def total_mass(robot: Robot) -> float:
 
 
 def refuse_massless(robot):
-    """InputError: there is no centre of mass."""
+    """InputError: no moving body has mass, so there is no centre of mass."""
     raise InputError(f"robot {robot.name!r} has no moving mass, hence no centre of mass")
 
 
 @recursion(center_of_mass_kernel, work=energy_size, refuse={"massless": refuse_massless}, com="3")
 def center_of_mass(robot: Robot, q: ArrayLike, out: Array | None = None) -> Array:
-    """Centre of mass of all that moves.
+    """Centre of mass of the moving bodies.
 
     Returns
     -------
     com : ndarray, shape (..., 3)
-        In world coordinates [m]. Bodies fixed to the ground do not count.
+        In world coordinates [m], without bodies fixed to the ground.
 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no mass moves.
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no moving body has mass.
 
     Notes
     -----
@@ -240,12 +239,12 @@ def momentum(robot: Robot, q: ArrayLike, v: ArrayLike, out: Array | None = None)
     -------
     momentum : ndarray, shape (..., 6)
         (angular about the centre of mass, linear) [kg m^2/s, kg m/s]. About another point x the angular part is
-        ``angular + (com - x) x linear``. Joint armatures do not count.
+        ``angular + (com - x) x linear``. Joint armatures are not included.
 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no mass moves.
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no moving body has mass.
 
     Notes
     -----

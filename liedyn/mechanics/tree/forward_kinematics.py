@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @kernel_in_place
 def poses_size(model):
-    """Numbers in the workspace of `place_links`: poses of the links, then sines."""
+    """Size of the workspace of `place_links`: poses of the links, then sines."""
     return PLACES * link_count(model) + sines_size(q_total(model))
 
 
@@ -46,7 +46,7 @@ def place_links(lane, model, q, work):
 
 @inline
 def is_where_its_link_is(model, b):
-    """Is body b declared in the very frame of its link? Many are."""
+    """True if body b is declared in the frame of its link; many are."""
     R, p = body_placement(SCALAR, model, b)
     return body_link(model, b) >= 0 and R[0] + R[4] == 2.0 and p[0] == 0.0 and p[1] == 0.0 and p[2] == 0.0
 
@@ -64,7 +64,7 @@ def body_in_world(lane, model, work, b):
 
 @inline
 def columns_of_body(model, work, b):
-    """The same for one state, as columns of the homogeneous matrix."""
+    """World pose of body b for one state, as columns of the homogeneous matrix."""
     if is_where_its_link_is(model, b):
         return get_columns(work, PLACES * body_link(model, b))
     X = body_placement(SCALAR, model, b)
@@ -88,7 +88,7 @@ def put_matrix(lane, x, k, X):
 
 @kernel_in_place
 def forward_kinematics_kernel(lane, model, q, work, poses):
-    """World poses of all bodies, twelve numbers each: R row by row, then p."""
+    """World poses of all bodies, twelve numbers each: R by rows, then p."""
     place_links(lane, model, q, work)
     for b in range(body_count(model)):
         put_pose(lane, poses, 12 * b, body_in_world(lane, model, work, b))

@@ -1,14 +1,14 @@
 """Body-fixed Jacobians of one body, their rates and their derivatives (Spencer 2004, section 4.4.1).
 
-Spencer's recursions run from the ground to the body and move all columns into each new link. Here the walk is from the
-body to the ground: every column is found where it stays, in the body's own frame. With X the pose of the body in link
-i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the joints strictly beyond link i,
+Spencer's recursions run from the ground to the body and move all columns into each new link. Here the recursion goes
+from the body to the ground: every column is computed in the body's own frame at once. With X the pose of the body in
+link i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the joints strictly beyond link i,
 
     J_j = Ad_{X^-1} S_j             dJ_j/dq_k = ad(J_j, J_k) for k strictly beyond link i, else 0
     Jdot_j = ad(J_j, W_i)           Jddot_j = ad(Jdot_j, W_i) + ad(J_j, Wdot_i)
 
-for the degrees of freedom j of joint i. So the columns of a joint depend on the joints between it and the body and on
-nothing else: not on its own position, nor on where the robot is in the world.
+for the degrees of freedom j of joint i. So the columns of a joint depend only on the joints between it and the body,
+not on its own position or on the pose of the robot in the world.
 """
 # mypy: ignore-errors
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 @inline
 def put_columns(lane, joint, model, i, q, X, J):
-    """Columns of joint i, for the pose X of the body in link i; returns its pose in the parent, X if that is ground."""
+    """Columns of joint i, for the pose X of the body in link i; returns its pose in the parent, or X if that is the
+    ground."""
     for d in range(dofs_of_kind(joint)):
         put_column(lane, J, dof_total(model), first_dof(model, i) + d,
                    Ad_inverse(X, screw_of_kind(lane, joint, model, i, d)))
@@ -96,7 +97,7 @@ def body_jacobian_ddot_kernel(lane, model, q, v, a, b, J_ddot):
 
 @kernel_in_place
 def body_jacobian_dq_size(model):
-    """Numbers in the workspace of `body_jacobian_dq_kernel`."""
+    """Size of the workspace of `body_jacobian_dq_kernel`."""
     return 6 * dof_total(model)
 
 

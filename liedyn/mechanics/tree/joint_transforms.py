@@ -1,8 +1,8 @@
-"""What crosses a joint: twists to the child, wrenches and articulated inertias to the parent.
+"""Transforms across a joint: twists to the child, wrenches and articulated inertias to the parent.
 
-A link that turns about its z axis has the pose f = Rz(beta) (Rx(alpha) Rz(gamma + q), r) in its parent: turns about
-coordinate axes, of which beta is zero for the first link that another one carries (`liedyn.model.links`). One after
-another they take half the operations of the rotation f. Other joints have f as it is.
+A link that rotates about its z axis has the pose f = Rz(beta) (Rx(alpha) Rz(gamma + q), r) in its parent: rotations
+about coordinate axes, with beta zero for the first child of a link (`liedyn.model.links`). Applied one after another
+they take half the operations of the rotation matrix of f. Other joints use f itself.
 """
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add_cross
 from liedyn.lie.articulated import articulated_in_parent, articulated_shifted
@@ -21,7 +21,7 @@ GAMMA, ALPHA, BETA = 0, 2, 4
 
 @inline
 def first_angle(model):
-    """The first coordinate that may be an angle: those of a free base are none."""
+    """The first coordinate that may be an angle: those of a free base are not angles."""
     return dof_count(model, 0) + 1 if kind(model, 0) == FREE else 0
 
 
@@ -34,20 +34,20 @@ def constant_turn(model, i, angle):
 
 @inline
 def origin(lane, model, i):
-    """r, the origin of link i in the axes of its parent turned by beta."""
+    """r, the origin of link i, in the axes of its parent rotated by beta."""
     return constant3(lane, model, integer(model.ints, LINK_FLOATS_AT) + LINK_F * i + LINK_SHIFT)
 
 
 @inline
 def joint_turn(lane, model, i, work, at):
-    """Cosine and sine that are kept for the coordinate of link i."""
+    """Cosine and sine stored for the coordinate of link i."""
     k = at + first_q(model, i)
     return load(lane, work, k + sines_size(q_total(model)) // 2), load(lane, work, k)
 
 
 @inline
 def add_gamma(lane, model, i, work, at):
-    """Cosine and sine of gamma + q in the place of those of q, before the functions below are called for link i."""
+    """Replace cosine and sine of q by those of gamma + q; to be called before the functions below for link i."""
     k = at + first_q(model, i)
     c, s = turned(constant_turn(model, i, GAMMA), *joint_turn(lane, model, i, work, at))
     store(lane, work, k + sines_size(q_total(model)) // 2, c)
@@ -56,7 +56,7 @@ def add_gamma(lane, model, i, work, at):
 
 @inline
 def vector_to_child(lane, model, i, work, at, a):
-    """A vector in the axes of link i, that turns, from those of its parent turned by beta."""
+    """A vector in the axes of the rotating link i, from the axes of its parent rotated by beta."""
     alpha, turn = constant_turn(model, i, ALPHA), joint_turn(lane, model, i, work, at)
     return back_about_z(turn, back_about_x(alpha, a))
 

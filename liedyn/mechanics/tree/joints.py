@@ -1,11 +1,11 @@
 """The five primitive joints: pose, screws, generalised force, coordinates, spring. Other joints are chains of them.
 
-The motion of a joint is f = M exp(S q): fixed placement, then a screw of the child's own frame. S is constant there, so
-no recursion needs a derivative of S. Revolute, prismatic and helical joints move about and along z.
+The motion of a joint is f = M exp(S q): fixed placement, then a screw of the child's own frame. S is constant in that
+frame, so recursions need no derivative of S. Revolute, prismatic and helical joints move about and along z.
 
-This is all that compiled code knows about kinds of joints, apart from short cuts for revolute ones and free bases; what
-Python knows about them is in `liedyn.model.kinds`. A primitive of one degree of freedom has a coordinate that adds up,
-and a spring that is linear in it; those of several are groups with a quaternion.
+All compiled code that depends on kinds of joints is here, apart from short cuts for revolute ones and free bases; the
+Python side is in `liedyn.model.kinds`. A primitive of one degree of freedom has a coordinate that adds up, and a spring
+that is linear in it; those of several are groups with a quaternion.
 """
 from liedyn.lie.algebra import (
     about_z, add, cross, dot, quaternion_rotation, rotate, rotate_rotation, scale, sub, unrotate,
@@ -24,13 +24,14 @@ from liedyn.model.packed_records import (
 )
 
 
-# Where a function takes the kind of a joint besides its number, the kind may be known when compiling: what is zero for
-# that kind then costs nothing. `joint_pose(lane, model, i, q)` looks it up.
+# If a function has an argument for the kind of a joint besides its number, the kind may be known at compile time:
+# entries that are zero for that kind then cost nothing. `joint_pose(lane, model, i, q)` looks it up.
 
 
 @inline
 def by_kind(function, lane, model, i, *arguments):
-    """function(lane, joint, model, i, ...), for the common kind of joint compiled apart: its zeros cost nothing."""
+    """function(lane, joint, model, i, ...), compiled separately for the most common kind of joint, whose zeros then
+    cost nothing."""
     if kind(model, i) == REVOLUTE:
         return function(lane, REVOLUTE, model, i, *arguments)
     return function(lane, kind(model, i), model, i, *arguments)
@@ -43,13 +44,14 @@ def dofs_of_kind(joint):
 
 @inline
 def pose_of_kind(lane, joint, model, i, q, s, c):
-    """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if it turns."""
+    """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if it is an
+    angle."""
     return moved(lane, joint, placement(lane, model, i), model, i, q, s, c)
 
 
 @inline
 def moved(lane, joint, M, model, i, q, s, c):
-    """M exp(S q), where M is the placement of joint i, seen from anywhere."""
+    """M exp(S q), for the placement M of joint i relative to any frame."""
     R, p = M
     k = first_q(model, i)
     if joint == REVOLUTE:
@@ -66,13 +68,13 @@ def moved(lane, joint, M, model, i, q, s, c):
 
 @inline
 def pose_by_sines(lane, joint, model, i, q, work, at):
-    """f of link i, by what `put_sines` wrote at work[at:] for all coordinates."""
+    """f of link i, from the sines written by `put_sines` to work[at:] for all coordinates."""
     return moved_by_sines(lane, joint, placement(lane, model, i), model, i, q, work, at)
 
 
 @inline
 def moved_by_sines(lane, joint, M, model, i, q, work, at):
-    """`moved`, by what `put_sines` wrote."""
+    """`moved`, from the sines written by `put_sines`."""
     k, s, c = at + first_q(model, i), splat(lane, 0.0), splat(lane, 1.0)
     if joint == REVOLUTE or joint == HELICAL:
         s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(model)) // 2)
@@ -81,7 +83,7 @@ def moved_by_sines(lane, joint, M, model, i, q, work, at):
 
 @inline
 def joint_pose(lane, model, i, q):
-    """f of link i alone."""
+    """f of link i, computing its sine."""
     s, c = sincos(load(lane, q, first_q(model, i)))
     return pose_of_kind(lane, kind(model, i), model, i, q, s, c)
 
@@ -143,7 +145,7 @@ def screw_of_kind_at(lane, joint, model, i, X, d):
 
 @inline
 def put_force_of_kind(lane, joint, model, i, F, tau):
-    """tau = S^T F, for the wrench F that passes through joint i, in the link's frame."""
+    """tau = S^T F, for the wrench F transmitted by joint i, in the link's frame."""
     k = first_dof(model, i)
     if joint == REVOLUTE:
         store(lane, tau, k, F[0][2])
@@ -157,7 +159,7 @@ def put_force_of_kind(lane, joint, model, i, F, tau):
             put3(lane, tau, k + 3, F[1])
 
 
-# ---- coordinates and the group they stand for
+# ---- coordinates and the group elements that they represent
 
 
 @inline
@@ -168,7 +170,7 @@ def get_quaternion(lane, model, i, q):
 
 @inline
 def move_joint(model, i, q, dv, q_new):
-    """Coordinates q_new of joint i, q (+) dv; q_new may be q itself. Quaternions come out of unit length."""
+    """Coordinates q_new = q (+) dv of joint i; q_new may be q itself. Quaternions are normalised."""
     k, j = first_q(model, i), first_dof(model, i)
     if dof_count(model, i) == 1:
         q_new[k] = q[k] + dv[j]
@@ -183,7 +185,7 @@ def move_joint(model, i, q, dv, q_new):
 
 @inline
 def joint_difference(model, i, q0, q1, dv):
-    """The dv of joint i with q0 (+) dv = q1, by the shorter way round."""
+    """The dv of joint i with q0 (+) dv = q1, along the shorter way."""
     k, j = first_q(model, i), first_dof(model, i)
     if dof_count(model, i) == 1:
         dv[j] = q1[k] - q0[k]
@@ -198,7 +200,7 @@ def joint_difference(model, i, q0, q1, dv):
 
 @inline
 def put_coordinate_rates(model, i, q, v, q_dot):
-    """The time derivative of every number of joint i in q: v, or of a quaternion Q (w, 0) / 2."""
+    """The time derivative of each number of joint i in q: v, or for a quaternion Q, Q (w, 0) / 2."""
     k, j = first_q(model, i), first_dof(model, i)
     if dof_count(model, i) == 1:
         q_dot[k] = v[j]
@@ -251,7 +253,7 @@ def spring_energy(lane, model, i, q):
 
 @inline
 def accumulate_springs_of_kind(lane, joint, model, i, q, v, sign, tau):
-    """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
+    """tau += sign (damping v + dV/dq): minus the force of spring and damper of joint i, times sign."""
     j = first_dof(model, i)
     for d in range(j, j + dofs_of_kind(joint)):
         store(lane, tau, d, load(lane, tau, d) + sign * damping(model, d) * load(lane, v, d))
@@ -260,7 +262,7 @@ def accumulate_springs_of_kind(lane, joint, model, i, q, v, sign, tau):
         stretch = load(lane, q, k) - rest(model, k)
         store(lane, tau, j, load(lane, tau, j) + sign * stiffness(model, j) * stretch)
     elif stiffness(model, j) != 0.0:
-        # dV/dq in the tangent at q is k phi itself: an isotropic torsion spring pulls along its own axis
+        # dV/dq in the tangent space at q is k phi itself: an isotropic torsion spring pulls along its own axis
         phi = spring_rotation(lane, model, i, q)
         accumulate3(lane, tau, j, scale(sign * stiffness(model, j), phi))
     if joint == FREE and stiffness(model, j + 3) != 0.0:
@@ -270,15 +272,15 @@ def accumulate_springs_of_kind(lane, joint, model, i, q, v, sign, tau):
 
 @inline
 def accumulate_springs(lane, model, i, q, v, sign, tau):
-    """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
+    """tau += sign (damping v + dV/dq): minus the force of spring and damper of joint i, times sign."""
     accumulate_springs_of_kind(lane, kind(model, i), model, i, q, v, sign, tau)
 
 
 @inline
 def accumulate_spring_derivatives(lane, model, i, q, X, at, columns):
-    """X += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), if free also k (1, [shift]).
+    """X += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), for free joints also k (1, [shift]).
 
-    Its first entry is number `at` of X, whose rows are `columns` long.
+    Its first entry is number `at` of X, whose rows have `columns` entries.
     """
     j = first_dof(model, i)
     k = stiffness(model, j)
@@ -303,14 +305,14 @@ def accumulate_spring_derivatives(lane, model, i, q, X, at, columns):
 
 @inline
 def has_rotation_spring(model, i):
-    """Has joint i, of several degrees of freedom, a spring?"""
+    """True if joint i, of several degrees of freedom, has a spring."""
     j = first_dof(model, i)
     return stiffness(model, j) != 0.0 or (kind(model, i) == FREE and stiffness(model, j + 3) != 0.0)
 
 
 @inline
 def spring_variation(lane, model, i, q, d):
-    """The change of dV/dq of such a joint: k J_r^-1(phi) d, k (shift x angular + linear)."""
+    """The variation of dV/dq of such a joint along d: k J_r^-1(phi) d, k (shift x angular + linear)."""
     k, phi = stiffness(model, first_dof(model, i)), spring_rotation(lane, model, i, q)
     w, u = d
     turned = cross(phi, w)
@@ -324,7 +326,7 @@ def spring_variation(lane, model, i, q, d):
 
 @inline
 def accumulate_joint_derivatives(lane, model, q, dtau_dq, dtau_dv):
-    """Springs and dampers of all joints."""
+    """Add the derivatives of springs and dampers of all joints."""
     for j in range(dof_total(model)):
         k = (dof_total(model) + 1) * j
         if damping(model, j) != 0.0:

@@ -1,16 +1,16 @@
-"""Kinematics of a tree in world axes: what Jacobians, inertia matrix, derivatives and loops share.
+"""Kinematics of a tree in world axes, shared by Jacobians, inertia matrix, derivatives and loops.
 
-Everything is a spatial vector at one fixed point, so that nothing has to be carried from frame to frame afterwards:
+All quantities are spatial vectors at one fixed point, so that no transforms between frames are needed afterwards:
 the columns S_j of all body Jacobians, and the rates that the derivatives need (Singh, Russell and Wensing 2022,
 eq. 17-20), with p the parent of the link i that degree of freedom j moves:
 
     Psi_dot_j = ad(V_p, S_j)      Psi_ddot_j = ad(A_p, S_j) + ad(V_p, Psi_dot_j)      S_dot_j = ad(V_i, S_j)
 
-A turn by S_j of all that lies beyond joint j changes a body twist, seen in the body, by exactly Psi_dot_j: the parent
-stays behind. Accelerations contain gravity (the ground accelerates upward).
+A displacement S_j of all links beyond joint j changes a body twist, expressed in the body, by exactly Psi_dot_j.
+Accelerations contain gravity (the ground accelerates upward).
 
-That point is where the first link is at the state in question (`liedyn.mechanics.tree.poses.origin_of`), not the
-world's origin. No result depends on it but by rounding, which grows with the square of the distance to it.
+That point is the position of the first link at this state (`liedyn.mechanics.tree.poses.origin_of`), not the world's
+origin. Results depend on it only by rounding, which grows with the square of the distance to it.
 """
 from liedyn.lie.algebra import ad, add6, compose, scale6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -33,20 +33,20 @@ DOF, S, PSI_DOT, PSI_DDOT, S_DOT = 24, 0, 6, 12, 18
 
 @inline
 def sines_at(model):
-    """Where sines and cosines of the coordinates lie, behind links and degrees of freedom."""
+    """Index of the sines and cosines of the coordinates, after links and degrees of freedom."""
     return LINK * link_count(model) + DOF * dof_total(model)
 
 
 @inline
 def origin_at(model):
-    """Where the origin lies, its place in the world, behind the sines."""
+    """Index of the origin, given by its position in the world, after the sines."""
     return sines_at(model) + sines_size(q_total(model))
 
 
 @inline
 def world_size(model):
-    """Numbers in the shared part of a workspace."""
-    return origin_at(model) + WIDTH  # three for the origin; what follows begins with a register
+    """Size of the shared part of a workspace."""
+    return origin_at(model) + WIDTH  # three for the origin; the next part begins with a register
 
 
 @inline
@@ -57,7 +57,7 @@ def put_origin(lane, model, q, work):
 
 @inline
 def origin(lane, model, work):
-    """The place of the origin in the world."""
+    """The position of the origin in the world."""
     return get3(lane, work, origin_at(model))
 
 
@@ -94,7 +94,7 @@ def acceleration_of(lane, model, work, i):
 
 @inline
 def put_link_in_place(lane, joint, model, i, q, work):
-    """Pose and screws of link i; for one state the poses are there already."""
+    """Pose and screws of link i; for one state the poses are computed before."""
     if at_once(lane) > 1:
         X = world_pose(lane, work, i)
     else:
@@ -106,7 +106,7 @@ def put_link_in_place(lane, joint, model, i, q, work):
 
 @kernel_in_place
 def world_positions(lane, model, q, work):
-    """Poses of all links and the screws S_j, and the origin they are seen from."""
+    """Poses of all links and the screws S_j, and the origin to which they refer."""
     put_sines(lane, q, q_total(model), work, sines_at(model))
     put_origin(lane, model, q, work)
     if at_once(lane) > 1:
@@ -123,7 +123,7 @@ def world_velocities(lane, model, v, work):
         if dof_count(model, i) == 1:
             Sj = get6(lane, work, of_dof(model, j, S))
             put6(lane, work, of_link(i, TWIST), add6(Vp, scale6(load(lane, v, j), Sj)))
-            # a single screw does not turn itself: ad(V, S) = ad(V_p + v S, S)
+            # a single screw is fixed in its own motion: ad(V, S) = ad(V_p + v S, S)
             psi_dot = ad(Vp, Sj)
             put6(lane, work, of_dof(model, j, PSI_DOT), psi_dot)
             put6(lane, work, of_dof(model, j, S_DOT), psi_dot)
@@ -156,7 +156,7 @@ def world_accelerations(lane, model, v, a, work):
 
 @kernel_in_place
 def world_motion(lane, model, q, v, a, work):
-    """Poses, twists and accelerations of all links, and what goes with them."""
+    """Poses, twists and accelerations of all links, with their screws and rates."""
     world_positions(lane, model, q, work)
     world_velocities(lane, model, v, work)
     world_accelerations(lane, model, v, a, work)

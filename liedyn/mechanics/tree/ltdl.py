@@ -1,7 +1,7 @@
 """The sparse factorisation M = L^T D L of a tree's inertia matrix (Featherstone 2008, section 6.5).
 
 Row k of L has entries only at the ancestors of degree of freedom k: those that carry it on the way to the ground. The
-tree's zeros in M stay zeros in L, so that all work is on ancestors. M is positive definite: nothing is ever pivoted.
+tree's zeros in M remain zeros in L, so that all work is on ancestors. M is positive definite, so no pivoting is needed.
 Matrices are nv * nv numbers, row by row; L is unit, D takes the place of its diagonal.
 """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -12,7 +12,7 @@ from liedyn.model.packed_records import dof_total, parent_dof
 
 @kernel_in_place
 def ltdl_factor(lane, model, M):
-    """L and D in place of the lower triangle of M; the upper triangle is left alone."""
+    """L and D in place of the lower triangle of M; the upper triangle is not changed."""
     nv = dof_total(model)
     for k in range(nv - 1, -1, -1):
         d = load(lane, M, k * nv + k)
@@ -29,7 +29,8 @@ def ltdl_factor(lane, model, M):
 
 @inline
 def subtract_above(lane, model, L, k, B, at, stride, count, x):
-    """x - sum of l_ki B_i over the ancestors i of k, a register of its rows; the nearest, known last, comes last."""
+    """x - sum of l_ki B_i over the ancestors i of k, for a register of its rows; the nearest ancestor, computed last,
+    comes last."""
     nearest = parent_dof(model, k)
     if nearest < 0:
         return x
@@ -48,7 +49,7 @@ def ltdl_solve(lane, model, L, factor, B, columns):
         count = columns - c
         for k in range(nv - 1, -1, -1):
             y = load_at_once(lane, B, k * columns + c, count)
-            i = -1 if is_zero(y) else parent_dof(model, k)  # many are, where branches do not meet
+            i = -1 if is_zero(y) else parent_dof(model, k)  # often zero, where branches do not meet
             while i >= 0:
                 x = load_at_once(lane, B, i * columns + c, count)
                 store_at_once(lane, B, i * columns + c, count, x - load(lane, L, k * nv + i) * y)
@@ -61,7 +62,7 @@ def ltdl_solve(lane, model, L, factor, B, columns):
 
 @kernel_in_place
 def ltdl_solve_both(lane, model, L, factor, B, C, columns):
-    """B = factor M^-1 B and C = factor M^-1 C, as `ltdl_solve`: while one waits for memory the other goes on."""
+    """B = factor M^-1 B and C = factor M^-1 C, as `ltdl_solve`, interleaved to hide memory latency."""
     nv = dof_total(model)
     for c in range(0, columns, at_once(lane)):
         count = columns - c
@@ -88,7 +89,7 @@ def ltdl_solve_both(lane, model, L, factor, B, C, columns):
 
 @kernel_in_place
 def ltdl_inverse(lane, model, L, Minv):
-    """M^-1, symmetric to the last bit: from the ground outwards, L M^-1 = D^-1 L^-T read where its right side is known.
+    """M^-1, exactly symmetric, from the ground outwards: L M^-1 = D^-1 L^-T is used only where its right side is known.
 
     Left of the diagonal that side is zero, on it 1/D: row k follows from the rows of its ancestors.
     """

@@ -1,16 +1,16 @@
-"""Momenta of a tree, and what changes them: the dynamics without accelerations.
+"""Momenta of a tree and their rates: the dynamics without accelerations.
 
-Joint j feels the momentum p_j = S_j . h_i of all that it carries, h_i the sum of I_k V_k over the links k beyond it.
-Newton and Euler say that h_i changes by the wrenches that act on these links, and by that of the joint. S_j stands
-still in its link i, so it moves with the twist V_i of that link, and
+The momentum of joint j is p_j = S_j . h_i, with h_i the sum of I_k V_k over the links k that it carries. By Newton and
+Euler, the rate of h_i is the sum of the wrenches on these links, including that of the joint. S_j is fixed in its link
+i, so it moves with the twist V_i of that link, and
 
     p = M v        pdot_j = tau_j + S_j . w_i + ad(V_i, S_j) . h_i
 
 with w_i the weight of the links beyond j, external wrenches included. For one coordinate ad(V, S) . h is dT/dq_j, and
-these are Hamilton's equations; for the quasi-velocities of ball and free joints it holds what the turning axes add, and
-they are those of Poincare (1901) and Hamel (1904).
+these are Hamilton's equations; for the quasi-velocities of ball and free joints the term accounts for the rotating
+axes, and they are those of Poincare (1901) and Hamel (1904).
 
-An armature adds its momentum b_j v_j to p_j. Everything at a link is in that link's own frame, as in
+An armature adds its momentum b_j v_j to p_j. All vectors of a link are in its own frame, as in
 `liedyn.mechanics.tree.rnea`.
 """
 # mypy: ignore-errors
@@ -47,7 +47,7 @@ V, UP, MOMENTUM, WRENCH = 0, 6, 9, 15
 
 @kernel_in_place
 def momentum_size(model):
-    """Numbers in the workspace of `momentum_terms_kernel`."""
+    """Size of the workspace of `momentum_terms_kernel`."""
     return sines_at(model) + sines_size(q_total(model))
 
 
@@ -58,7 +58,7 @@ def sines_at(model):
 
 @inline
 def up_in_child(lane, joint, model, i, q, work, up):
-    """The upward acceleration in the axes of link i, from those of its parent; after `add_gamma`."""
+    """The upward acceleration in the axes of link i, from the axes of its parent; after `add_gamma`."""
     if joint != REVOLUTE:
         return unrotate(pose_by_sines(lane, joint, model, i, q, work, sines_at(model))[0], up)
     beta = constant_turn(model, i, BETA)
@@ -92,7 +92,7 @@ def outward(lane, joint, model, i, depth, q, v, f_ext, work):
 
 @inline
 def inward(lane, joint, model, i, depth, q, v, work, momenta, forces):
-    """What joint i feels of the momentum and the wrench beyond it, and what both are at the parent."""
+    """Momentum and force of joint i from those beyond it, which are then transformed to the parent and added there."""
     k = WORK * depth
     carried, wrench = get6(lane, work, k + MOMENTUM), get6(lane, work, k + WRENCH)
     put_force_of_kind(lane, joint, model, i, carried, momenta)
@@ -120,7 +120,7 @@ def momentum_terms_kernel(lane, model, q, v, f_ext, work, momenta, forces):
         by_kind(outward, lane, model, i, depth, q, v, f_ext, work)
         fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
-        while k != fork:  # back to where the next link begins
+        while k != fork:  # back to the parent of the next link
             by_kind(inward, lane, model, k, depth, q, v, work, momenta, forces)
             k = parent(model, k)
             depth -= 1
@@ -129,7 +129,7 @@ def momentum_terms_kernel(lane, model, q, v, f_ext, work, momenta, forces):
 @recursion(momentum_terms_kernel, work=momentum_size, momenta="nv", forces="nv")
 def momentum_terms(robot: Robot, q: ArrayLike, v: ArrayLike, f_ext: Wrenches | None = None,
                    out: Array | None = None) -> tuple[Array, Array]:
-    """Momenta of the open tree, and the forces that change them besides tau: the dynamics without accelerations.
+    """Momenta of the open tree, and the forces besides tau that change them: the dynamics without accelerations.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def momentum_terms(robot: Robot, q: ArrayLike, v: ArrayLike, f_ext: Wrenches | N
         ``p = M v`` [kg m^2/s, kg m/s], joint armatures included.
     forces : ndarray, shape (..., nv)
         ``pdot = tau + forces - G^T lam`` [N m, N]: dT/dq, weight, joint springs and dampers, external wrenches; for
-        ball and free joints, whose velocities are body-fixed, with what their turning axes add.
+        ball and free joints, whose velocities are body-fixed, also the term of their rotating axes.
 
     Notes
     -----

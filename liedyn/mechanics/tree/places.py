@@ -1,10 +1,9 @@
-"""Steps that know where coordinates are: a free joint is displaced along the axes of its parent's frame.
+"""Steps in q in which a free joint is displaced along the axes of its parent's frame.
 
-The velocity of a free joint is a twist in its child's own frame, while its position in q is that in the parent's frame:
-``base.x`` is the name of a number of each. Whoever holds a coordinate holds its place in q, and takes steps d in which
-these numbers have the same sense: those of `liedyn.mechanics.tree.configuration`, but for the last three of a free
-joint, which are displacements of its position. Rows that are read by velocities, row . v, are turned to go with such
-steps.
+The velocity of a free joint is a twist in its child's own frame, while its position in q is in the parent's frame:
+``base.x`` is the name of an entry of each. To hold a coordinate means to hold an entry of q, so closing uses steps d in
+which both agree: those of `liedyn.mechanics.tree.configuration`, except for the last three of a free joint, which are
+displacements of its position. Rows for velocities, row . v, are transformed to rows for such steps.
 """
 import numpy as np
 
@@ -20,7 +19,7 @@ from liedyn.model.remembered import remembered
 
 @kernel_in_place
 def displace(model, q, d, q_new):
-    """q_new = q after the step d; q_new may be q itself. Quaternions come out of unit length."""
+    """q_new = q after the step d; q_new may be q itself. Quaternions are normalised."""
     for i in range(link_count(model)):
         k, j = first_q(model, i), first_dof(model, i)
         if kind(model, i) != FREE:
@@ -33,7 +32,7 @@ def displace(model, q, d, q_new):
 
 @kernel_in_place
 def displacement(model, q0, q1, d):
-    """The step d that displaces q0 to q1, by the shorter way round."""
+    """The step d from q0 to q1, along the shorter way."""
     for i in range(link_count(model)):
         joint_difference(model, i, q0, q1, d)
         if kind(model, i) == FREE:
@@ -44,7 +43,7 @@ def displacement(model, q0, q1, d):
 
 @kernel_in_place
 def turn_free_rows(model, q, rows, to_steps):
-    """Turn rows (count, nv) that are read by velocities into rows read by steps from q, or back."""
+    """Transform rows (count, nv) for velocities into rows for steps from q, or back."""
     for i in range(link_count(model)):
         if kind(model, i) == FREE:
             j, (x, y, z, w) = first_dof(model, i) + 3, get_quaternion(SCALAR, model, i, q)
@@ -55,7 +54,7 @@ def turn_free_rows(model, q, rows, to_steps):
 
 @remembered
 def places_of(robot):
-    """Place in q of the coordinate whose rate each velocity is; -1 for ball and free joints, which have none."""
+    """Index in q of the coordinate whose rate each velocity is; -1 for ball and free joints, which have none."""
     places = np.full(robot.nv, -1)
     for link in links_of(robot.packed)[0]:
         kind = JOINTS[link[LINK_PRIMITIVE]]

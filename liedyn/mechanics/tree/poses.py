@@ -1,12 +1,12 @@
-"""Poses of links in world axes, each stored column by column, (R | p), a column in the first three of four places.
+"""Poses of links in world axes, stored by columns (R | p), each with three numbers and one of padding.
 
 For one state a column of the homogeneous matrix, with its 0 or 1, fills a register of 256 bits, and each column of the
-product of two poses is the sum of the columns of the first, by numbers of the second: three multiplications for three
-numbers. A chain of links then takes no longer than these three, one behind the other, for each.
+product of two poses is a sum of the first pose's columns times numbers of the second: three multiplications for three
+numbers. The time of a chain of links is then the latency of these three for each link.
 
-Positions are counted from an origin that the caller chooses. What a spatial vector holds grows with the distance to its
-origin, and an inertia with the square of it: the dynamics of a robot that is 100 km away from the world's origin would
-lose ten digits there, and lose none at an `origin_of` its own.
+Positions are relative to an origin that the caller chooses. Spatial vectors grow with the distance to their origin,
+inertias with its square: relative to the world's origin, the dynamics of a robot 100 km away would lose ten digits;
+relative to its `origin_of`, none.
 """
 from liedyn.lie.algebra import add, compose, rotate, sub
 from liedyn.machine.compiled.jit import inline
@@ -16,20 +16,20 @@ from liedyn.mechanics.tree.joints import by_kind, moved_by_sines, pose_of_kind
 from liedyn.model.packed import PRISMATIC
 from liedyn.model.packed_records import kind, link_count, parent, placement, put3, zero3
 
-COLUMN, PLACES = 4, 16  # places for a column, and for a pose
+COLUMN, PLACES = 4, 16  # numbers stored for a column, and for a pose
 
 
 @inline
 def unturned(lane, model, i, q):
-    """The pose of link i in its parent, its position right whatever its angle is: no sine is needed."""
+    """The pose of link i in its parent with the correct position but any angle, without computing a sine."""
     return pose_of_kind(lane, kind(model, i), model, i, q, splat(lane, 0.0), splat(lane, 1.0))
 
 
 @inline
 def slid(lane, model, i, q):
-    """The place, seen from root i, of the first link that it carries and that turns; of itself if it turns.
+    """The position, in the frame of root i, of the first rotating link that it carries, possibly itself.
 
-    Prismatic joints in a row, as under a vehicle in the plane or a gantry, lead far away as a free joint does.
+    Prismatic joints in a row, as of a planar vehicle or a gantry, can lead as far away as a free joint.
     """
     o, l = splat(lane, 0.0), splat(lane, 1.0)
     X = (l, o, o, o, l, o, o, o, l), (o, o, o)
@@ -41,8 +41,8 @@ def slid(lane, model, i, q):
 
 @inline
 def origin_of(lane, model, i, q):
-    """Where to look at the tree of root i from: the place of its first link that turns, in the world."""
-    if i >= link_count(model):  # nothing moves
+    """The origin for the tree of root i: the position of its first rotating link in the world."""
+    if i >= link_count(model):  # no moving link
         return zero3(lane)
     R, p = unturned(lane, model, i, q)
     return add(p, rotate(R, slid(lane, model, i, q)))
@@ -50,16 +50,16 @@ def origin_of(lane, model, i, q):
 
 @inline
 def seen_from(origin, X):
-    """A pose in the world, its position counted from `origin`."""
+    """A pose in the world, with its position relative to `origin`."""
     R, p = X
     return R, sub(p, origin)
 
 
 @inline
 def pose_in_parent(lane, joint, model, i, q, work, sines, origin):
-    """Pose of link i in its parent, by the sines at work[sines:]; of a root, seen from `origin`.
+    """Pose of link i in its parent, from the sines at work[sines:]; for a root, relative to `origin`.
 
-    The joint's placement is seen from there before the joint moves: the other way, digits of its motion would be lost.
+    The origin is subtracted from the joint's placement before its motion is added: the other order would lose digits.
     """
     M = placement(lane, model, i)
     if parent(model, i) < 0:
@@ -69,7 +69,7 @@ def pose_in_parent(lane, joint, model, i, q, work, sines, origin):
 
 @inline
 def as_world_pose(x):
-    """The numbers at the places of a pose, as a pose."""
+    """A pose from the numbers stored for one."""
     return (x[0], x[4], x[8], x[1], x[5], x[9], x[2], x[6], x[10]), (x[12], x[13], x[14])
 
 
@@ -84,7 +84,7 @@ def get_world_pose(lane, x, k):
 
 @inline
 def put_world_pose(lane, x, k, X):
-    """A pose to x[k] and behind."""
+    """Store a pose from x[k] on."""
     R, p = X
     put3(lane, x, k, (R[0], R[3], R[6]))
     put3(lane, x, k + COLUMN, (R[1], R[4], R[7]))
@@ -104,7 +104,7 @@ def get_columns(x, k):
 
 @inline
 def put_columns(x, k, X):
-    """Columns to x[k] and behind."""
+    """Store columns from x[k] on."""
     store_at_once(NARROW, x, k, COLUMN, X[0])
     store_at_once(NARROW, x, k + COLUMN, COLUMN, X[1])
     store_at_once(NARROW, x, k + 2 * COLUMN, COLUMN, X[2])
@@ -130,7 +130,7 @@ def columns_beyond(X, f):
 
 @inline
 def columns_of_link(lane, joint, model, i, q, work, stride, sines, origin, previous):
-    """Columns of the pose of link i; `previous` are those of link i - 1, mostly its parent."""
+    """Columns of the pose of link i; `previous` are those of link i - 1, usually its parent."""
     f = pose_in_parent(lane, joint, model, i, q, work, sines, origin)
     if parent(model, i) < 0:
         return columns_of(f)
@@ -141,7 +141,7 @@ def columns_of_link(lane, joint, model, i, q, work, stride, sines, origin, previ
 
 @inline
 def place_one_state(model, q, work, stride, sines, origin):
-    """Poses of all links, at work[stride * i], by the sines at work[sines:]."""
+    """Poses of all links to work[stride * i], from the sines at work[sines:]."""
     nothing = side_by_side(0.0, 0.0, 0.0, 0.0)
     X = (nothing, nothing, nothing, nothing)
     for i in range(link_count(model)):
@@ -154,7 +154,7 @@ def place_one_state(model, q, work, stride, sines, origin):
 
 @inline
 def link_in_world(lane, joint, model, i, q, work, stride, sines, origin):
-    """Pose of link i, from that of its parent at work[stride * parent]."""
+    """Pose of link i, given that of its parent at work[stride * parent]."""
     f = pose_in_parent(lane, joint, model, i, q, work, sines, origin)
     if parent(model, i) < 0:
         return f

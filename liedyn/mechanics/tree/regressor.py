@@ -1,20 +1,20 @@
 """The regressor: inverse dynamics as a matrix times inertial parameters (Atkeson, An and Hollerbach 1986).
 
-What a body takes from its carrier is linear in its ten parameters pi = (m, h, J): mass, first moment m c and the
+The wrench that moves a body is linear in its ten parameters pi = (m, h, J): mass, first moment m c and the
 rotational inertia about the origin of the body's frame (xx, xy, xz, yy, yz, zz), all in the body's own axes. With w its
 angular velocity, `dw` the rate of that and `acc` the acceleration of its origin with gravity,
 
     force  = m acc + dw x h + w x (w x h)
     moment = h x acc + J dw + w x (J w)
 
-A degree of freedom whose screw is S = (s, u) in the frame of a body that it carries bears S . (moment, force). So the
-row of ten numbers that a pair of a degree of freedom and a body has in the regressor is found without a matrix:
+A degree of freedom with screw S = (s, u), in the frame of a body that it carries, has the force S . (moment, force). So
+the ten entries of the regressor for a degree of freedom and a body follow without a matrix:
 
     of m:   u . acc
     of h:   u x dw + w x (w x u) + acc x s
-    of J:   what multiplies J in  s . (J dw) + (s x w) . (J w)
+    of J:   the coefficients of J in  s . (J dw) + (s x w) . (J w)
 
-Screws and motions of the links are those of `liedyn.mechanics.tree.kinematics`, seen from the body.
+Screws and motions of the links are those of `liedyn.mechanics.tree.kinematics`, transformed to the body.
 """
 # mypy: ignore-errors
 
@@ -40,13 +40,13 @@ PARAMETERS = 10  # of a body: m, m c (3), J (xx, xy, xz, yy, yz, zz)
 
 @kernel_in_place
 def regressor_size(model):
-    """Numbers in the workspace of the kernels here."""
+    """Size of the workspace of the kernels here."""
     return world_size(model)
 
 
 @inline_algebra
 def mixed(a, b, c, d):
-    """What multiplies J = (xx, xy, xz, yy, yz, zz) in a . (J b) + c . (J d)."""
+    """The coefficients of J = (xx, xy, xz, yy, yz, zz) in a . (J b) + c . (J d)."""
     return (a[0] * b[0] + c[0] * d[0],
             a[0] * b[1] + a[1] * b[0] + c[0] * d[1] + c[1] * d[0],
             a[0] * b[2] + a[2] * b[0] + c[0] * d[2] + c[2] * d[0],
@@ -57,7 +57,7 @@ def mixed(a, b, c, d):
 
 @inline
 def body_motion(lane, model, work, b):
-    """w, dw and, at the origin of body b, acc in its own axes; and its pose."""
+    """w, dw and, at the origin of body b, acc, in its own axes; and its pose."""
     X, i = body_pose(lane, model, work, b), body_link(model, b)
     w, u = Ad_inverse(X, twist_of(lane, work, i))
     dw, rate = Ad_inverse(X, acceleration_of(lane, model, work, i))
@@ -66,7 +66,7 @@ def body_motion(lane, model, work, b):
 
 @inline
 def put_row(lane, Y, k, screw, w, dw, acc):
-    """The ten numbers of one degree of freedom and one body at Y[k:]."""
+    """The ten entries for one degree of freedom and one body, to Y[k:]."""
     s, u = screw
     store(lane, Y, k, dot(u, acc))
     put3(lane, Y, k + 1, add(add_cross(cross(u, dw), w, cross(w, u)), cross(acc, s)))
@@ -75,7 +75,7 @@ def put_row(lane, Y, k, screw, w, dw, acc):
 
 @kernel_in_place
 def regressor_nonzeros(lane, model, q, v, a, work, Y):
-    """Y, where a degree of freedom carries a body; everything else is left as it is."""
+    """Entries of Y where a degree of freedom carries a body; others are not changed."""
     world_motion(lane, model, q, v, a, work)
     columns = PARAMETERS * body_count(model)
     for b in range(body_count(model)):
@@ -92,22 +92,23 @@ def regressor_nonzeros(lane, model, q, v, a, work, Y):
 
 @kernel_in_place
 def regressor_kernel(lane, model, q, v, a, work, Y):
-    """Y (nv, 10 nbodies) with M a + c = Y pi, but for armatures, springs and dampers of joints."""
+    """Y (nv, 10 nbodies) with M a + c = Y pi, except for armatures, springs and dampers of joints."""
     put_zeros(lane, Y, dof_total(model) * PARAMETERS * body_count(model))
     regressor_nonzeros(lane, model, q, v, a, work, Y)
 
 
 @recursion(regressor_kernel, work=regressor_size, nonzeros=regressor_nonzeros, Y="nv nbodies 10")
 def inertial_regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Array | None = None) -> Array:
-    """Regressor of the inertial parameters of all bodies: inverse dynamics of the open tree as a linear map of them.
+    """Regressor Y of inverse dynamics of the open tree, which is linear in the inertial parameters of all bodies.
 
     Returns
     -------
     Y : ndarray, shape (..., nv, nbodies, 10)
-        ``Y[..., j, b, :]`` is what the ten `inertial_parameters` of body b give to the force of degree of freedom j:
-        its mass m [kg], its first moment m c [kg m] and its rotational inertia xx, xy, xz, yy, yz, zz about the origin
-        of its frame [kg m^2], all in the axes of that frame. The sum over all of them is `rnea`, but for armatures,
-        springs and dampers of the joints. Zero for bodies that the degree of freedom does not carry.
+        ``Y[..., j, b, :]`` is the derivative of the force of degree of freedom j by the ten `inertial_parameters` of
+        body b: its mass m [kg], its first moment m c [kg m] and its rotational inertia xx, xy, xz, yy, yz, zz about the
+        origin of its frame [kg m^2], all in the axes of that frame. The sum of products with all parameters is `rnea`,
+        except for armatures, springs and dampers of the joints. Zero for bodies that the degree of freedom does not
+        carry.
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """Recursive Newton-Euler: inverse dynamics of a tree (Luh, Walker and Paul 1980; Spencer 2004, A.3).
 
-Everything at a link is in that link's own frame: f = (R, p) its pose in its parent, w its angular velocity, `dw` the
-rate of that, `acc` the acceleration of its origin with gravity (the ground accelerates upward), F the wrench that its
-joint passes on. Its linear velocity is never needed.
+All vectors of a link are in its own frame: f = (R, p) is its pose in its parent, w its angular velocity, `dw` the rate
+of w, `acc` the acceleration of its origin with gravity (the ground accelerates upward), F the wrench transmitted by its
+joint. The linear velocity is not needed.
 """
 # mypy: ignore-errors
 
@@ -38,7 +38,7 @@ RATES, F = 0, 9
 
 @kernel_in_place
 def rnea_size(model):
-    """Numbers in the workspace of `rnea_kernel`."""
+    """Size of the workspace of `rnea_kernel`."""
     return sines_at(model) + sines_size(q_total(model))
 
 
@@ -49,13 +49,13 @@ def sines_at(model):
 
 @inline_algebra
 def swept(w, dw, r):
-    """dw x r + w x (w x r): the acceleration of point r of a body that turns about the origin."""
+    """dw x r + w x (w x r): the acceleration of the point r of a body that rotates about the origin."""
     return add_cross(cross(dw, r), w, cross(w, r))
 
 
 @inline
 def rates_in_child(lane, joint, model, i, q, work, rates):
-    """w, dw and, at the origin of link i, acc of its parent, in the axes of link i."""
+    """w and dw of the parent, and its acceleration acc at the origin of link i, in the axes of link i."""
     (w, dw, acc), at = rates, sines_at(model)
     if joint != REVOLUTE:
         R, p = pose_by_sines(lane, joint, model, i, q, work, at)
@@ -71,7 +71,7 @@ def rates_in_child(lane, joint, model, i, q, work, rates):
 
 @inline
 def outward(lane, joint, model, i, depth, q, v, a, f_ext, work):
-    """Rates of link i, and the wrench that Newton and Euler say it takes."""
+    """Rates of link i, and by Newton and Euler the wrench that causes them."""
     turn, slide = twist_of_kind(lane, joint, model, i, v)
     turn_rate, slide_rate = twist_of_kind(lane, joint, model, i, a)
     if parent(model, i) < 0:
@@ -98,7 +98,7 @@ def outward(lane, joint, model, i, depth, q, v, a, f_ext, work):
 
 @inline
 def inward(lane, joint, model, i, depth, q, v, a, work, tau):
-    """What of the wrench joint i has to bear, and what it passes on to the parent."""
+    """tau_i = S_i . F_i; then F_i, in the parent's frame, is added to the wrench of the parent."""
     Fi = get6(lane, work, WORK * depth + F)
     put_force_of_kind(lane, joint, model, i, Fi, tau)
     accumulate_springs_of_kind(lane, joint, model, i, q, v, 1.0, tau)
@@ -113,8 +113,8 @@ def inward(lane, joint, model, i, depth, q, v, a, work, tau):
 def rnea_kernel(lane, model, q, v, a, f_ext, work, tau):
     """tau = M(q) a + c(q, v) - tau_joint(q, v); f_ext is (6 n) or empty.
 
-    Links are numbered depth first. So the way back from a branch begins at its tip, and what is kept belongs to the
-    links between there and the ground only: little enough to stay in the first cache, in lanes too.
+    Links are numbered depth first. So the way back from a branch begins at its tip, and only the links from there to
+    the ground need storage: little enough for the first-level cache, also in lanes.
     """
     n = link_count(model)
     put_sines_from(lane, q, first_angle(model), q_total(model), work, sines_at(model))
@@ -124,7 +124,7 @@ def rnea_kernel(lane, model, q, v, a, f_ext, work, tau):
         by_kind(outward, lane, model, i, depth, q, v, a, f_ext, work)
         fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
-        while k != fork:  # back to where the next link begins
+        while k != fork:  # back to the parent of the next link
             by_kind(inward, lane, model, k, depth, q, v, a, work, tau)
             k = parent(model, k)
             depth -= 1

@@ -1,13 +1,14 @@
 """Derivatives of inverse dynamics, with M as a by-product, in one pass: closed forms for any joint.
 
 Singh, Russell and Wensing 2022 (IEEE RA-L 7(2), eq. 25-28), world coordinates. With I, B, F the composite inertia,
-Coriolis matrix and wrench of all that joint j carries, for every degree of freedom i on the way from j to the ground:
+Coriolis matrix and wrench of all links that joint j carries, for every degree of freedom i on the way from j to the
+ground:
 
   dtau_i/dq_j = S_i . (I Psi_ddot_j + 2 B Psi_dot_j + S_j x* F)  dtau_j/dq_i = S_j . (I Psi_ddot_i + 2 B Psi_dot_i)
   dtau_i/dv_j = S_i . (2 B S_j + I (Psi_dot_j + S_dot_j))        dtau_j/dv_i = S_j . (2 B S_i + I (Psi_dot_i + S_dot_i))
   M_ij = S_i . I S_j
 
-Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
+Within one joint the term in F is absent, as its screws rotate with the wrench. B needs only 12 numbers, not 36: with
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
 # mypy: ignore-errors
@@ -45,28 +46,28 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, Wrenches
 
-# numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F; in whole registers
+# numbers per link beyond the shared workspace, in whole registers: composite inertia, then D, P, then the wrench F
 COMPOSITE, D, P, F, NUMBERS = 32, 10, 19, 22, 28
-# rows of the table behind those of M: where ends what a dof carries, then what it contributes to the rows of those
-# beyond it, and of those that carry it
+# rows of the table after those of M: the end of the dofs that a dof carries, then its contributions to the rows of
+# those beyond it, and of those that carry it
 ENDS, PSI_DOT_TURN, PSI_DDOTS, S_RATES, BELOW, BY_Q, BY_V, TABLE = 12, 13, 16, 22, 28, 31, 37, 43
 
 
 @kernel_in_place
 def derivatives_size(model):
-    """Numbers in the workspace of `rnea_derivatives_kernel`."""
+    """Size of the workspace of `rnea_derivatives_kernel`."""
     return world_size(model) + COMPOSITE * link_count(model) + table_size(model, TABLE)
 
 
 @inline
 def derivatives_table(lane, model, work):
-    """Where the table lies in the workspace of `rnea_derivatives_kernel`."""
+    """Index of the table in the workspace of `rnea_derivatives_kernel`."""
     return table_in(lane, work, world_size(model) + COMPOSITE * link_count(model))
 
 
 @inline
 def put_body_dynamics(lane, model, f_ext, i, k, work):
-    """Inertia, D, P and wrench of link i alone and of those behind it, in world coordinates, at work[k:]."""
+    """Inertia, D, P and wrench of link i and the following ones, each alone, in world coordinates, to work[k:]."""
     last = link_count(model) - 1 - i
     link = records_at_once(lane, work, of_link(i, POSE), LINK, last, LINK)
     X, V, A = as_world_pose(link), as_twist(link, TWIST), as_twist(link, ACCELERATION)
@@ -82,7 +83,7 @@ def put_body_dynamics(lane, model, f_ext, i, k, work):
 
 @kernel_in_place
 def composites(lane, model, f_ext, work):
-    """Inertia, D, P and wrench of all that each joint carries; needs positions, velocities and accelerations."""
+    """Inertia, D, P and wrench of all links that each joint carries; needs positions, velocities and accelerations."""
     n, base = link_count(model), world_size(model)
     for i in range(0, n, at_once(lane)):
         put_body_dynamics(lane, model, f_ext, i, base + COMPOSITE * i, work)
@@ -96,7 +97,7 @@ def composites(lane, model, f_ext, work):
 
 @inline
 def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
-    """tau, and all entries that are not zero, pair by pair: in lanes what one loads of a pair serves five entries."""
+    """tau, and all nonzero entries, pair by pair: in lanes the data loaded for a pair serve five entries."""
     n, nv = link_count(model), dof_total(model)
     for i in range(n - 1, -1, -1):
         c = world_size(model) + COMPOSITE * i
@@ -133,7 +134,8 @@ def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
 
 @kernel_in_place
 def contributions(lane, model, work, tau):
-    """tau, and the table: what each degree of freedom contributes to the entries of others; from the `composites`."""
+    """tau, and the table with the contributions of each degree of freedom to entries of others; from the
+    `composites`."""
     table = derivatives_table(lane, model, work)
     for j in range(0, dof_total(model), at_once(lane)):
         last = dof_total(model) - 1 - j
@@ -159,21 +161,21 @@ def contributions(lane, model, work, tau):
 
 @inline
 def own_contributions(lane, model, work, table, i):
-    """S_i, I S_i, and the moment part of 2 B^T S_i, all there is."""
+    """S_i, I S_i, and the moment part of 2 B^T S_i, whose force part is zero."""
     return (of_one6(lane, model, work, table, SCREW, i), of_one6(lane, model, work, table, CARRIED, i),
             of_one3(lane, model, work, table, BELOW, i))
 
 
 @inline
 def contributions_by_q(lane, model, work, table, j):
-    """What dtau/dq_j takes of j and those behind it that fill a register: turn, twist, wrench."""
+    """Contributions of j and the following ones, a register of each, to dtau/dq_j: angular part, twist, wrench."""
     return (of_next3(lane, model, work, table, PSI_DOT_TURN, j), of_next6(lane, model, work, table, PSI_DDOTS, j),
             of_next6(lane, model, work, table, BY_Q, j))
 
 
 @inline
 def contributions_by_v(lane, model, work, table, j):
-    """What dtau/dv_j takes of j and those behind it that fill a register: turn, twist, wrench."""
+    """Contributions of j and the following ones, a register of each, to dtau/dv_j: angular part, twist, wrench."""
     return (of_next3(lane, model, work, table, SCREW, j), of_next6(lane, model, work, table, S_RATES, j),
             of_next6(lane, model, work, table, BY_V, j))
 
@@ -196,7 +198,7 @@ def derivative_carrying(own, columns):
 def put_derivative_rows(lane, model, work, elsewhere, dtau_dq, dtau_dv):
     """dtau/dq and dtau/dv of one state, row by row, from the `contributions`.
 
-    Within one joint both formulas agree but for the term in F, so that the one without it is taken there.
+    Within one joint both formulas agree except for the term in F, so the formula without it is used there.
     """
     table = derivatives_table(lane, model, work)
     put_rows(lane, model, work, table, ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried,
@@ -213,19 +215,19 @@ def derivative_rows(lane, model, work, dtau_dq, dtau_dv):
 
 @kernel_in_place
 def derivative_rows_of_trees(lane, model, work, dtau_dq, dtau_dv):
-    """All entries of two degrees of freedom of one tree; others stay as they are."""
+    """Entries of degrees of freedom of the same tree; others are not changed."""
     put_derivative_rows(lane, model, work, clear_in_trees, dtau_dq, dtau_dv)
 
 
 @kernel_in_place
 def derivative_nonzeros(lane, model, work, dtau_dq, dtau_dv):
-    """The entries that are not zero; others are, and stay so."""
+    """The entries that may be nonzero; others must be zero, and are not written."""
     put_derivative_rows(lane, model, work, leave, dtau_dq, dtau_dv)
 
 
 @inline
 def put_derivatives(lane, model, q, work, rows, squares, tau, dtau_dq, dtau_dv, M):
-    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
+    """dtau/dq, dtau/dv, M and tau, from the `composites` in the workspace; in lanes nonzero entries only."""
     if at_once(lane) > 1:
         contributions(lane, model, work, tau)
         rows(lane, model, work, dtau_dq, dtau_dv)
@@ -238,7 +240,7 @@ def put_derivatives(lane, model, q, work, rows, squares, tau, dtau_dq, dtau_dv, 
 
 @inline
 def derivatives_alone(lane, model, q, work, rows, dtau_dq, dtau_dv, spare):
-    """dtau/dq and dtau/dv as `rows` writes them, from the `composites`; tau, and in lanes M, go to `spare`."""
+    """dtau/dq and dtau/dv, written by `rows`, from the `composites`; tau, and in lanes M, are written to `spare`."""
     if at_once(lane) > 1:
         contributions(lane, model, work, spare)
         rows(lane, model, work, dtau_dq, dtau_dv)
@@ -251,7 +253,7 @@ def derivatives_alone(lane, model, q, work, rows, dtau_dq, dtau_dv, spare):
 
 @kernel_in_place
 def composite_derivatives(lane, model, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
-    """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
+    """The inward pass, for a workspace with positions, velocities and accelerations."""
     composites(lane, model, f_ext, work)
     clear_lanes(lane, model, dtau_dq)
     clear_lanes(lane, model, dtau_dv)
@@ -268,9 +270,9 @@ def rnea_derivatives_kernel(lane, model, q, v, a, f_ext, work, tau, dtau_dq, dta
 
 @kernel_in_place
 def rnea_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
-    """The same where all entries but those of two degrees of freedom of which one carries the other are zero already.
+    """`rnea_derivatives_kernel` for matrices that are already zero where neither degree of freedom carries the other.
 
-    They are not written, so that trees of many branches take O(n d) instead of O(n^2).
+    These entries are not written, so that trees of many branches take O(n d) instead of O(n^2).
     """
     world_motion(lane, model, q, v, a, work)
     composites(lane, model, f_ext, work)

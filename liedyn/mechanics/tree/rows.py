@@ -1,12 +1,13 @@
 """Rows of the matrices of a tree, whole registers at a time.
 
-Entry (i, j) of the inertia matrix and its like is not zero where one of the two degrees of freedom carries the other: a
-product of what belongs to i, the same for all j, with what belongs to j. For these a table holds each number of all
-degrees of freedom in a row of its own, `pitch` apart, so that those of consecutive j fill registers as they lie there.
-Numbers are depth first: what i carries follows it without a gap, and j < i carries i if what it carries ends behind i.
+Entry (i, j) of the inertia matrix and similar ones is nonzero if one of the two degrees of freedom carries the other:
+the product of a vector of i, the same for all j, with one of j. A table holds each component of these vectors, for all
+degrees of freedom, in a row of its own, `pitch` numbers apart, so that those of consecutive j fill registers. The
+numbering is depth first: those that i carries follow it without a gap, and j < i carries i if the last one that j
+carries is i or later.
 
-Of a symmetric matrix one state computes squares of four by four above the diagonal; those below are the same squares
-turned over. Registers of 256 bits do: wider ones would cross a line of the cache with nearly every store.
+For symmetric matrices one state computes squares of four by four above the diagonal, and writes their transposes below.
+Registers of 256 bits are used, as wider ones would cross a cache line with nearly every store.
 """
 from liedyn.lie.algebra import dot6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -17,49 +18,49 @@ from liedyn.machine.simd.transposition import turned
 from liedyn.model.packed_records import dof_total, parent_dof, root_of, stretch_of, subtree_end
 
 FOUR = 4  # rows and columns of a square
-BAND = 64  # rows whose squares are computed together: what they read and write stays in the first cache
+BAND = 64  # rows whose squares are computed together, so that their data stay in the first-level cache
 
 
 @inline
 def pitch(model):
-    """How far apart two rows of a table are: one number for each degree of freedom, in whole registers."""
+    """Distance of two rows of a table: one number for each degree of freedom, rounded up to whole registers."""
     return dof_total(model) + -dof_total(model) % WIDTH
 
 
 @inline
 def filled(lane, model):
-    """How many numbers of a row have to be there: of one state whole registers, also of what is read in vain."""
+    """How many numbers of a row must be defined: for one state whole registers, as the padding is read, too."""
     return pitch(model) if at_once(lane) > 1 else dof_total(model)
 
 
 @inline
 def table_size(model, rows):
-    """Numbers in a table of so many rows: one more register to begin at a line, one to be read in vain at the end."""
+    """Size of a table with `rows` rows, with two registers more: for alignment, and to be read past the end."""
     return rows * pitch(model) + 2 * WIDTH
 
 
 @inline
 def table_in(lane, work, k):
-    """Where a table begins for which there is room from work[k] on."""
+    """Index where a table begins, for memory reserved from work[k] on."""
     return k + (before_line(work, k) if at_once(lane) > 1 else 0)
 
 
 @inline
 def of_one3(lane, model, work, table, row, j):
-    """Three numbers, from row `row` of the table on, of degree of freedom j."""
+    """Three components, from row `row` of the table on, for degree of freedom j."""
     k = table + row * pitch(model) + j
     return load(lane, work, k), load(lane, work, k + pitch(model)), load(lane, work, k + 2 * pitch(model))
 
 
 @inline
 def of_one6(lane, model, work, table, row, j):
-    """Six numbers of degree of freedom j, a twist or a wrench."""
+    """Six components for degree of freedom j, a twist or a wrench."""
     return of_one3(lane, model, work, table, row, j), of_one3(lane, model, work, table, row + 3, j)
 
 
 @inline
 def of_next3(lane, model, work, table, row, j):
-    """Three numbers of degree of freedom j and of those behind it that fill a register."""
+    """Three components for degree of freedom j and the following ones, a register of each."""
     k = table + row * pitch(model) + j
     return (load_at_once(lane, work, k, WIDTH), load_at_once(lane, work, k + pitch(model), WIDTH),
             load_at_once(lane, work, k + 2 * pitch(model), WIDTH))
@@ -67,13 +68,13 @@ def of_next3(lane, model, work, table, row, j):
 
 @inline
 def of_next6(lane, model, work, table, row, j):
-    """Six numbers of degree of freedom j and of those behind it that fill a register."""
+    """Six components for degree of freedom j and the following ones, a register of each."""
     return of_next3(lane, model, work, table, row, j), of_next3(lane, model, work, table, row + 3, j)
 
 
 @inline
 def put_next3(lane, model, work, table, row, j, x):
-    """x into three rows of the table, from degree of freedom j on."""
+    """Store x in three rows of the table, from degree of freedom j on."""
     k = table + row * pitch(model) + j
     store_at_once(lane, work, k, WIDTH, x[0])
     store_at_once(lane, work, k + pitch(model), WIDTH, x[1])
@@ -82,14 +83,14 @@ def put_next3(lane, model, work, table, row, j, x):
 
 @inline
 def put_next6(lane, model, work, table, row, j, V):
-    """V into six rows of the table, from degree of freedom j on."""
+    """Store V in six rows of the table, from degree of freedom j on."""
     put_next3(lane, model, work, table, row, j, V[0])
     put_next3(lane, model, work, table, row + 3, j, V[1])
 
 
 @inline
 def put_ends(lane, model, work, table, row):
-    """Into one row of the table, for one state: behind which number ends what a degree of freedom carries."""
+    """Store in one row of the table, for one state, the number after the last degree of freedom that each carries."""
     if at_once(lane) > 1:
         for j in range(dof_total(model)):
             store(SCALAR, work, table + row * pitch(model) + j, float(subtree_end(model, j)))
@@ -97,7 +98,7 @@ def put_ends(lane, model, work, table, row):
 
 @inline
 def clear_lanes(lane, model, X):
-    """X (nv, nv) = 0 in lanes, where only pairs are written of which one carries the other; rows are written whole."""
+    """X (nv, nv) = 0 in lanes, before pairs are written of which one carries the other; whole rows are written."""
     if at_once(lane) == 1:
         for k in range(dof_total(model) * dof_total(model)):
             store(lane, X, k, 0.0)
@@ -105,36 +106,36 @@ def clear_lanes(lane, model, X):
 
 @kernel_in_place
 def clear_block(model, X, first, behind, begin, end):
-    """Rows `first` to behind - 1 of X (nv, nv) in columns `begin` to end - 1 become zero."""
+    """Set rows `first` to behind - 1 of X (nv, nv) to zero in columns `begin` to end - 1."""
     nv, w = dof_total(model), at_once(SCALAR)
     for j in range(begin, end, w):
         for i in range(first, behind):
-            prefetch_line(X, i * nv + j + 2 * WIDTH)  # rows far apart: no prefetcher of the processor follows
+            prefetch_line(X, i * nv + j + 2 * WIDTH)  # rows are too far apart for the processor's prefetcher
             store_at_once(SCALAR, X, i * nv + j, end - j, splat(LANES, 0.0))
 
 
 @inline
 def clear(model, X, first, behind, begin, end):
-    """The same, and nothing for a block without columns."""
+    """`clear_block`, for a block that may have no columns."""
     if begin < end:
         clear_block(model, X, first, behind, begin, end)
 
 
 @inline
 def clear_in_trees(model, X, first, behind, begin, end):
-    """`clear`, but only where rows and columns may belong to one tree."""
+    """`clear`, but only where rows and columns may belong to the same tree."""
     begin, end = max(begin, root_of(model, first)), min(end, subtree_end(model, root_of(model, behind - 1)))
     clear(model, X, first, behind, begin, end)
 
 
 @inline
 def leave(model, X, first, behind, begin, end):
-    """The block stays as it is."""
+    """Do not change the block."""
 
 
 @inline
 def carrier_before(model, k, j):
-    """The last in front of j of those that carry k, k itself if it lies there, -1 if there is none."""
+    """The last degree of freedom before j that carries k, possibly k itself; -1 if there is none."""
     while k >= j:
         begin = stretch_of(model, k)
         k = j - 1 if begin < j else parent_dof(model, begin)
@@ -143,16 +144,16 @@ def carrier_before(model, k, j):
 
 @inline
 def reach(model, first, behind):
-    """Behind which degree of freedom ends what `first` to behind - 1 carry: it follows them without a gap."""
+    """The number after the last degree of freedom that one of `first` to behind - 1 carries."""
     k, end = behind - 1, behind
-    while k >= first:  # what reaches further carries the last of them
+    while k >= first:  # one that carries more also carries the last of them
         end, k = subtree_end(model, k), parent_dof(model, stretch_of(model, k))
     return end
 
 
 @inline
 def put_left(lane, model, work, table, ends, of_row, of_columns, left, first, behind, j, X):
-    """Rows `first` to behind - 1, a register of columns from j on, some of which carry rows; none is carried."""
+    """Rows `first` to behind - 1, a register of columns from j on, some of which carry rows; none is carried by one."""
     nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
     column_ends = load_at_once(lane, work, table + ends * pitch(model) + j, WIDTH)
     for i in range(first, behind):
@@ -163,7 +164,7 @@ def put_left(lane, model, work, table, ends, of_row, of_columns, left, first, be
 
 @inline
 def put_both(lane, model, work, table, ends, last_left, of_row, of_columns, left, right, first, behind, j, X):
-    """The same where some columns carry rows and some are carried."""
+    """The same if some columns carry rows and some are carried by rows."""
     nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
     column_ends = load_at_once(lane, work, table + ends * pitch(model) + j, WIDTH)
     for i in range(first, behind):
@@ -175,7 +176,7 @@ def put_both(lane, model, work, table, ends, last_left, of_row, of_columns, left
 
 @inline
 def put_right(lane, model, work, table, of_row, of_columns, right, first, behind, j, X):
-    """The same where some columns are carried and none carries a row."""
+    """The same if some columns are carried by rows and none carries a row."""
     nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
     for i in range(first, behind):
         prefetch_line(X, i * nv + j + 2 * WIDTH)
@@ -185,16 +186,17 @@ def put_right(lane, model, work, table, of_row, of_columns, right, first, behind
 
 @inline
 def put_rows(lane, model, work, table, ends, last_left, of_row, of_columns, left, right, elsewhere, X):
-    """X_ij = left(row, columns) where j carries i, up to j = last_left(i), right behind it where i carries j, else 0.
+    """X_ij = left(row, columns) where j carries i, up to j = last_left(i); right(row, columns) after it where i carries
+    j; else 0.
 
-    For one state: block by block, in each whole registers of columns, with those blanked out that have no part. Blocks
-    in which none carries another are left to `elsewhere`: `clear`, `clear_in_trees` or `leave`. left and right take
-    of_row(i) and of_columns(j), numbers of j and those behind it; `ends` is where `put_ends` has been.
+    For one state: block by block, each in whole registers of columns, with unrelated entries masked. Blocks in which
+    none carries another are passed to `elsewhere`: `clear`, `clear_in_trees` or `leave`. left and right take of_row(i)
+    and of_columns(j), numbers of j and the following ones; `ends` is the row filled by `put_ends`.
     """
     nv, w = dof_total(model), at_once(lane)
     for first in range(0, nv, w):
         behind, k, done = min(first + w, nv), parent_dof(model, first), first
-        while k >= 0:  # what carries one of these rows, and is none of them, carries the first
+        while k >= 0:  # a dof outside these rows that carries one of them also carries the first
             j = k - k % w
             elsewhere(model, X, first, behind, j + w, done)
             put_left(lane, model, work, table, ends, of_row, of_columns, left, first, behind, j, X)
@@ -210,19 +212,19 @@ def put_rows(lane, model, work, table, ends, last_left, of_row, of_columns, left
         elsewhere(model, X, first, behind, j, nv)
 
 
-# ---- symmetric matrices of one state: squares, and their images below the diagonal
+# ---- symmetric matrices of one state: squares, and their transposes below the diagonal
 
 
 @inline
 def four_from(model, j):
-    """j and the three behind it; behind the last one all are the last."""
+    """j and the next three; after the last one, the last again."""
     last = dof_total(model) - 1
     return j, min(j + 1, last), min(j + 2, last), min(j + 3, last)
 
 
 @inline
 def row_of_square(model, work, at, of_row, columns, i, j):
-    """X_ij and the three behind it; zero where i does not carry j."""
+    """X_ij for j and the next three; zero where i does not carry j."""
     return where_before(j, subtree_end(model, i), dot6(columns, of_row(model, work, at, i)))
 
 
@@ -236,16 +238,16 @@ def square(model, work, at, of_row, columns, rows, j):
 
 @inline
 def expect_square(X, columns, rows, j):
-    """Four rows from column j on will soon be written: rows far apart, no prefetcher of the processor follows."""
+    """Prefetch four rows from column j on, which are too far apart for the processor's prefetcher."""
     for r in range(FOUR):
         prefetch_line(X, rows[r] * columns + j)
 
 
 @inline
 def put_square(X, columns, rows, j, count, x):
-    """Four rows to their places from column j on, `count` numbers of each.
+    """Write four rows from column j on, `count` numbers of each.
 
-    The last row first: rows behind the last of X go to its place, before it does.
+    The last row is written first: rows after the last of X are written to its place, and overwritten.
     """
     store_at_once(NARROW, X, rows[3] * columns + j, count, x[3])
     store_at_once(NARROW, X, rows[2] * columns + j, count, x[2])
@@ -255,14 +257,14 @@ def put_square(X, columns, rows, j, count, x):
 
 @inline
 def furthest(model, i):
-    """Behind which degree of freedom ends what any of four from i on carries."""
+    """The number after the last degree of freedom that one of four from i on carries."""
     return max(max(subtree_end(model, i), subtree_end(model, i + 1)),
                max(subtree_end(model, i + 2), subtree_end(model, i + 3)))
 
 
 @inline
 def clear_squares(model, X, above, below, j, i):
-    """A square above the diagonal and its image become zero."""
+    """Set a square above the diagonal and its transpose to zero."""
     nv, zero = dof_total(model), side_by_side(0.0, 0.0, 0.0, 0.0)
     expect_square(X, nv, above, j + FOUR)
     expect_square(X, nv, below, i + 2 * FOUR)
@@ -272,12 +274,13 @@ def clear_squares(model, X, above, below, j, i):
 
 @inline
 def leave_squares(model, X, above, below, j, i):
-    """A square above the diagonal and its image stay as they are."""
+    """Do not change a square above the diagonal and its transpose."""
 
 
 @inline
 def put_squares(model, work, at, of_row, columns, elsewhere, first, j, X):
-    """Of `put_symmetric` columns j to j + 3 and their images, of the rows of one band, that begins with row `first`."""
+    """Columns j to j + 3 of `put_symmetric` and their transposes, for the rows of one band, which begins with row
+    `first`."""
     nv, below = dof_total(model), four_from(model, j)
     for i in range(first, min(first + BAND, j), FOUR):
         above = (i, i + 1, i + 2, i + 3)
@@ -298,9 +301,10 @@ def put_squares(model, work, at, of_row, columns, elsewhere, first, j, X):
 
 @inline
 def put_symmetric(model, work, at, of_row, of_columns, elsewhere, X):
-    """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0, a twist and a wrench of all that j carries.
+    """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0: a twist times the wrench of all that j
+    carries.
 
-    Squares in which none carries another are left to `elsewhere`: `clear_squares` or `leave_squares`.
+    Squares in which none carries another are passed to `elsewhere`: `clear_squares` or `leave_squares`.
     """
     for first in range(0, dof_total(model), BAND):
         for j in range(first, dof_total(model), FOUR):

@@ -1,21 +1,22 @@
 """Variations of a tree's motion in many directions at once: the recursions of inverse dynamics, differentiated.
 
-Every column c of three matrices is a direction: the configuration is displaced along N, the velocity changes by X, the
+Column c of three matrices is a direction: the configuration is displaced along N, the velocity changes by X, the
 acceleration by D. A register holds W directions of one state, or one direction of W states: numbers of the state are
-floats or lanes, as the `lane` argument says, those of its variations always lanes. Columns come in blocks of one
-register, and `b` says which. With eta_i the displacement of link i, V_J = V_i - V_p the twist of its joint, and
-everything in world coordinates but *seen from the link*, delta x - ad(eta_i, x), so that S_j and I are constants:
+floats or lanes, according to the `lane` argument, those of its variations always lanes. Columns are processed in blocks
+of one register; `b` is the number of the block. With eta_i the displacement of link i, V_J = V_i - V_p the twist of its
+joint, and everything in world coordinates but *seen from the link*, delta x - ad(eta_i, x), so that S_j and I are
+constants:
 
     eta_i = eta_p + turn                              turn = sum S_j N_j
     dV_i  = dV_p + ad(V_p, turn) + push               push = sum S_j X_j
     dA_i  = dA_p + ad(A_p, turn) + ad(dV_i, V_J) + ad(V_i, push) + sum S_j D_j
     dF_i  = I_i dA_i + V_i x* I_i dV_i + dV_i x* I_i V_i
 
-and on the way to the ground, with F_i all that joint i carries,
+and inward, with F_i the wrench transmitted by joint i,
 
     dtau_j = S_j . dF_i                               dF_p += dF_i + turn x* F_i
 
-A direction costs O(n), where dtau/dq and dtau/dv cost O(n d) and their products with N and X as much again. In body
+A direction costs O(n); dtau/dq and dtau/dv would cost O(n d), and their products with N and X as much again. In body
 coordinates this is the differentiated recursion of Park, Bobrow and Ploen 1995; forward mode, exact to rounding.
 """
 from liedyn.lie.algebra import (
@@ -33,9 +34,9 @@ from liedyn.model.packed_records import (
     put6, put_inertia, stiffness, zero6,
 )
 
-# numbers per link: inertia, momentum I V, wrench that the joint passes on
+# numbers per link: inertia, momentum I V, wrench transmitted by the joint
 BODY, MOMENTUM, WRENCH = 22, 10, 16
-# lanes per link: displacement eta, dV, dA, the part of dA that D adds; and dF in the place of dV, which it is made from
+# lanes per link: displacement eta, dV, dA, the contribution of D to dA; dF overwrites dV, from which it is computed
 VARIATION, ETA, DV, DA, ADDED, DF = 24, 0, 6, 12, 18, 6
 
 
@@ -51,7 +52,7 @@ def varied(i, what):
 
 @inline
 def variation_of(variations, i, what):
-    """What of link i in every direction; the ground never moves."""
+    """Variation `what` of link i in every direction; zero for the ground."""
     if i < 0:
         return zero6(LANES)
     return get6(LANES, variations, varied(i, what))
@@ -72,7 +73,7 @@ def along_joint(lane, model, work, i, A, b):
 
 @kernel_in_place
 def put_bodies(lane, model, v, a, f_ext, work, bodies):
-    """Accelerations at a in `work`, where poses, screws and twists are, and I, I V and wrench of each link alone."""
+    """Accelerations at a in `work`, which holds poses, screws and twists; and I, I V and wrench of each link alone."""
     for i in range(link_count(model)):
         X, V, Vp = world_pose(lane, work, i), twist_of(lane, work, i), twist_of(lane, work, parent(model, i))
         A = add6(acceleration_of(lane, model, work, parent(model, i)), ad(Vp, V))
@@ -91,14 +92,14 @@ def put_bodies(lane, model, v, a, f_ext, work, bodies):
 
 @inline
 def push_link(lane, bodies, i, F):
-    """Let wrench F be passed on by link i, not by the ground."""
+    """Add F to the wrench of link i, unless it is the ground."""
     if i >= 0:
         accumulate6(lane, bodies, of_body(i, WRENCH), F)
 
 
 @kernel_in_place
 def gather_wrenches(lane, model, bodies):
-    """Wrenches of single links become those that their joints pass on."""
+    """Sum the wrenches of single links inward, to those that their joints transmit."""
     for i in range(link_count(model) - 1, -1, -1):
         push_link(lane, bodies, parent(model, i), get6(lane, bodies, of_body(i, WRENCH)))
 
@@ -119,7 +120,7 @@ def vary_velocities(lane, model, work, N, X, b, variations):
 
 @kernel_in_place
 def vary_accelerations(lane, model, work, displaced, X, b, variations):
-    """dV and dA of all links for D = 0; eta is there if any of the columns is `displaced`, and becomes zero if not."""
+    """dV and dA of all links for D = 0; eta was computed if any column is `displaced`, and is set to zero if not."""
     for i in range(link_count(model)):
         p = parent(model, i)
         V, Vp = twist_of(lane, work, i), twist_of(lane, work, p)
@@ -137,7 +138,7 @@ def vary_accelerations(lane, model, work, displaced, X, b, variations):
 
 @kernel_in_place
 def vary_wrenches(lane, model, work, bodies, D, b, variations):
-    """What D adds to dA, and dF of each link alone."""
+    """Contribution of D to dA, and dF of each link alone."""
     for i in range(link_count(model)):
         added = add6(variation_of(variations, parent(model, i), ADDED), along_joint(lane, model, work, i, D, b))
         V, I = twist_of(lane, work, i), get_inertia(lane, bodies, of_body(i, 0))
@@ -150,18 +151,18 @@ def vary_wrenches(lane, model, work, bodies, D, b, variations):
 
 @inline
 def vary_push(variations, i, dF):
-    """Add dF, seen from link i, to what it passes on."""
+    """Add dF, expressed in link i, to the variation of its wrench."""
     if i >= 0:
         accumulate6(LANES, variations, varied(i, DF), dF)
 
 
 @inline
 def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
-    """What link p carries on of dF, block b of columns, by which link i acts on it
+    """The part of dF, block b of columns, that link i transmits to link p and p on to the ground
     (`liedyn.mechanics.tree.column_coloring`).
 
-    The rest belongs to directions of i's group alone: their columns of `balance` receive it, as what the joints from p
-    on to the ground have to balance. What was kept of i as ADDED is lost.
+    The rest belongs to directions of i's group only: their columns of `balance` receive it, as forces of the joints
+    from p to the ground. The ADDED data of link i are overwritten.
     """
     if p < 0 or leader(shares, i) == leader(shares, p):
         return dF
@@ -202,8 +203,8 @@ def get_block6(A, j, count, b):
 def vary_forces(lane, model, q, work, bodies, displaced, columns, b, shares, variations, balance):
     """Block b of the last of `columns` (N, X, D, out): out = -dtau of all joints, with springs, dampers and armatures.
 
-    Where columns are shared (`liedyn.mechanics.tree.column_coloring`), out is for those and `balance` for single
-    directions.
+    If columns are shared (`liedyn.mechanics.tree.column_coloring`), out is for the shared columns and `balance` for
+    single directions.
     """
     N, X, D, out = columns
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH

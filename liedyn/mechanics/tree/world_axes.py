@@ -1,12 +1,12 @@
 """Motion of the origin of a body in world axes: Jacobian, its rate, and acceleration.
 
-With R the rotation of the body, omega and p' its angular velocity and the velocity of its origin in world axes, and
-(w, v) the same in its own,
+With R the rotation of the body, omega and p' its angular velocity and the velocity of its origin in world axes, and (w,
+v) the same in body axes,
 
     omega = R w      p' = R v      omega' = R w'      p'' = R (v' + w x v)
 
-so that the columns of the body-fixed Jacobian J (`liedyn.mechanics.tree.jacobians`) are turned, and those of its rate
-become R (Jdot_j + w x J_j), w x being taken of both halves.
+so that the columns of the body-fixed Jacobian J (`liedyn.mechanics.tree.jacobians`) are rotated, and those of its rate
+become R (Jdot_j + w x J_j), with w x applied to both halves.
 """
 # mypy: ignore-errors
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @inline
 def turned(R, V):
-    """Both halves of V, in world axes."""
+    """Both halves of V in world axes, R V."""
     return rotate(R, V[0]), rotate(R, V[1])
 
 
@@ -76,7 +76,7 @@ def world_jacobian_dot_kernel(lane, model, q, v, b, J_dot):
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             V = add6(V, scale6(load(lane, v, j), get_column(lane, model, J_dot, j)))
         i = parent(model, i)
-    W, i = zero6(lane), body_link(model, b)  # W: of the body relative to link i
+    W, i = zero6(lane), body_link(model, b)  # W: twist of the body relative to link i
     while i >= 0:
         own = zero6(lane)
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
@@ -113,12 +113,12 @@ def world_jacobian(robot: Robot, q: ArrayLike, body: str, out: Array | None = No
     Returns
     -------
     J : ndarray, shape (..., 6, nv)
-        Rows (omega, v) [rad/s, m/s per unit of v], in world axes; v is the velocity of the origin of the body or frame
-        as it was declared. Zero for a body fixed to the ground.
+        Rows (omega, v) [rad/s, m/s per unit of v], in world axes; v is the velocity of the origin of the declared body
+        or frame. Zero for a body fixed to the ground.
 
     Notes
     -----
-    The body-fixed one of `body_jacobian` with both halves turned by the body's rotation (Pinocchio calls this frame
+    The result of `body_jacobian` with both halves rotated into world axes (Pinocchio calls this frame
     LOCAL_WORLD_ALIGNED).
 
     Examples
@@ -160,9 +160,9 @@ def world_acceleration(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, b
     Returns
     -------
     acceleration : ndarray, shape (..., 6)
-        (alpha, p'') [rad/s^2, m/s^2], without gravity: the second derivative of the place of the body or frame. A
-        point of a body that is declared as a frame (`Builder.frame`) has the acceleration that a sensor there would
-        measure, less gravity.
+        (alpha, p'') [rad/s^2, m/s^2], without gravity: p'' is the second derivative of the position of the body or
+        frame. For a point declared as a frame (`Builder.frame`), a sensor there measures this acceleration minus
+        gravity.
 
     Notes
     -----
