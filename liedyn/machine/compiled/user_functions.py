@@ -11,7 +11,8 @@ back, some microseconds each.
 
 An exception cannot pass through C. If a function fails or returns an invalid result, the results become NaN, and the
 arguments of the first failure are stored. After a kernel has run, its caller calls `raise_errors`, which calls a
-compiled function once more with these arguments, now from Python, to get the exception. """
+compiled function once more with these arguments, now from Python, to get the exception.
+"""
 # mypy: ignore-errors
 import contextlib
 import math

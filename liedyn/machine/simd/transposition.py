@@ -1,7 +1,8 @@
 """Transposition between rows of numbers and SIMD lanes, in registers: blocks of W rows and W columns.
 
 W rows of an array, `stride` numbers apart, become W vectors, one for each column, or the other way round. A block may
-have fewer columns (only these are read and written) and fewer rows (after row `last`, that row again). """
+have fewer columns (only these are read and written) and fewer rows (after row `last`, that row again).
+"""
 # mypy: ignore-errors
 from llvmlite import ir
 from numba import types

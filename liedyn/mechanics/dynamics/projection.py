@@ -1,14 +1,16 @@
 """Projection onto the admissible motions (Aghili 2005, sections II-V), at dense terms.
 
-With a metric tensor W of the velocities, a velocity is split into v = P v + (I - P) v and a force into f = P^T f + (I -
-P)^T f. For W = 1, P is symmetric and the equations are as printed; in general the printed ones hold for W^1/2 v and
-W^-1/2 f (section VII-B), and those here are transformed back to v and f:
+With a metric tensor W of the velocities, a velocity is split into v = P v + (I - P) v and a force into
+f = P^T f + (I - P)^T f. For W = 1, P is symmetric and the equations are as printed; in general the printed ones hold
+for W^1/2 v and W^-1/2 f (section VII-B), and those here are transformed back to v and f:
 
-    P = I - A^# A        A^# = W^-1/2 (A W^-1/2)^+                                         (5, 8, 15) (I - P) a = C v =
-    A^# gamma                                                            (13, 16) M_c a = P^T (f - h) + C_c v        the
-    f that moves is P^T f alone                     (22) M_c   = M + P^T M - M P                     C_c v = M C v
-    (23, 24) M_c'  = P^T M P + (I - P)^T M (I - P)       C_c' v = (I - 2 P)^T M C v                 (27, 28) M_c'' = P^T
-    M + s W (I - P)                 C_c'' v = s W C v                          (29)
+    P = I - A^# A        A^# = W^-1/2 (A W^-1/2)^+                                         (5, 8, 15)
+    (I - P) a = C v = A^# gamma                                                            (13, 16)
+    M_c a = P^T (f - h) + C_c v        the f that moves is P^T f alone                     (22)
+
+    M_c   = M + P^T M - M P                     C_c v = M C v                              (23, 24)
+    M_c'  = P^T M P + (I - P)^T M (I - P)       C_c' v = (I - 2 P)^T M C v                 (27, 28)
+    M_c'' = P^T M + s W (I - P)                 C_c'' v = s W C v                          (29)
 
     G^T lambda = (I - P)^T (f - h) - mu (P^T (f - h) + C_c v)        mu = (I - P)^T M M_c^-1    (32)
 
