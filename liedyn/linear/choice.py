@@ -12,9 +12,7 @@ from numba import types
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, late
 from liedyn.machine.linalg.gauss_jordan import add_row, at, clear, columns_of, element, padded, put_element
 from liedyn.machine.simd.comparisons import larger, largest_lane, magnitude
-from liedyn.machine.simd.lanes import (
-    LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix, take_vector,
-)
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix
 from liedyn.machine.simd.registers import copy_row, is_zero, load_at_once
 from liedyn.mechanics.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, independent_dofs,
@@ -109,8 +107,7 @@ def given_motions(model, G, E, R, virtual, tolerance, work, p_y, X):
     n, m, p = model.ints[NV], model.ints[N_ROWS], virtual.size
     table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
     free, Z_inverse = take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n))
-    status, rank, condition = invert_rows(
-        model, G, E, R, virtual, tolerance, table, rows, columns, free, take_vector(work, m + p), Z_inverse)
+    status, rank, condition = invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         for i in range(n):
             for s in range(p):
@@ -177,9 +174,9 @@ def position_null_space(model, G, mask, E, R_y, virtual_y, tolerance, work, N):
         for j in range(n):
             G_h[i, j] = mask[i] * G[i, j]
     table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
-    free, weights = take_matrix(work, 2, padded(n)), take_vector(work, m + p)
+    free = take_matrix(work, 2, padded(n))
     status, rank, condition = invert_rows(
-        model, G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, weights, Z_inverse)
+        model, G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         copy_columns(SCALAR, Z_inverse, rank, p, N)
     return status, rank, condition

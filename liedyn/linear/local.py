@@ -84,9 +84,9 @@ def linearize_size(model, p_y, p_w, nu):
     n, m, nz, w = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], padded(model.ints[NV])
     world = max(terms_size(model), aba_derivatives_size(model))
     state = elimination_size(SCALAR, model) + world + n + 2 * m + 2 * nz + nz * n + w
-    given = 2 * (m + n) * (w + 3) + 4 * w + 2 * n * w + m * n
+    given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n
     constrained = given + local_size(SCALAR, model, p_y, p_w, nu)
-    return WIDTH * 26 + state + max(4 * n * n, constrained)  # each array rounded up to whole registers
+    return WIDTH * 24 + state + max(4 * n * n, constrained)  # each array rounded up to whole registers
 
 
 @inline

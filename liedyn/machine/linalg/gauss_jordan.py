@@ -17,9 +17,7 @@ A matrix here is *padded*: its rows are whole SIMD registers, so that row operat
 may hold any finite numbers. In lanes each element is a register, one number for each of W states, and a row has as many
 registers as columns: the row operations are the same.
 """
-from numba import types
-
-from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.ranks import negligible
 from liedyn.machine.simd.comparisons import is_positive, larger, largest_lane, magnitude
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, matrix_in, splat, store, width_of
@@ -205,7 +203,7 @@ def exchange(lane, T, k, c):
     put_element(lane, T, k, c, d)
 
 
-@late(MATRIX, types.int64, VECTOR, VECTOR)
+@kernel_in_place
 def weigh(T, width, weights, columns):
     """Weight the tableau: T_ij *= weights_i columns_j; columns of constants by weights_i only.
 
@@ -216,7 +214,7 @@ def weigh(T, width, weights, columns):
             T[i, k] *= weights[i] * (columns[k // width] if k < width * columns.size else 1.0)
 
 
-@late(MATRIX, types.int64, types.int64, types.int64, INTEGERS, INTEGERS, VECTOR, VECTOR)
+@kernel_in_place
 def unweigh(T, width, first, second, rows, chosen, weights, columns):
     """Undo `weigh` after exchange steps.
 

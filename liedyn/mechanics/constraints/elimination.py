@@ -14,7 +14,10 @@ indices of `layout`. Accelerations and multipliers follow from it (`liedyn.mecha
 The `lane` argument selects one state or W states in lanes, which then have the same dependent velocities
 (`liedyn.mechanics.dynamics.forward_in_lanes`).
 """
-from liedyn.machine.compiled.jit import inline, kernel_in_place
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, inline, kernel, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import (
     at,
     clear,
@@ -35,6 +38,7 @@ from liedyn.model.constraint_records import is_long, is_weighed, ranking_of
 from liedyn.model.packed import (
     CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS, SPARSE,
 )
+from liedyn.model.packed_records import MODEL
 
 # stored for each cluster, and after the last one: index of its tableau, its first dependent and independent velocity,
 # its first row
@@ -75,11 +79,11 @@ def numbering(model):
 
 @inline
 def layout(lane, model):
-    """Indices of the numbers in the workspace: a_p; scratch, followed by the weights of a cluster; slopes; tableaux."""
+    """Indices of the numbers in the workspace: a_p; scratch; slopes; tableaux."""
     n, forced = integer(model.ints, NV), numbering(model)[3]
     w = padded_for(lane, n + 1)
     scratch = forced + w
-    slopes = scratch + 2 * w + padded(integer(model.ints, N_ROWS)) + padded(n)
+    slopes = scratch + 2 * w
     return forced, scratch, slopes, slopes + n * padded_for(lane, n)
 
 
@@ -156,22 +160,39 @@ def fill_table(lane, model, c, G, gamma, table):
         put_element(lane, table, i, n, -load(lane, gamma, row))
 
 
-@inline
-def cluster_weights(lane, model, work, c, table):
-    """The weights of the rows and of the columns of cluster c, in its own order, for its tableau.
+@kernel
+def cluster_weights(model, c, count):
+    """The weights of `count` rows and of the columns of cluster c, in its own order; of all together if c is -1.
 
-    They are stored after the scratch; nothing is stored and the tableau not changed if all are 1.
+    Rows after those of the constraints have weight 1.
     """
-    (m, n), (of_rows, of_dofs), every = cluster_size(model, c), cluster_lists(model, c), ranking_of(model, 0.0)
-    at = layout(lane, model)[1] + 2 * padded_for(lane, integer(model.ints, NV) + 1)
-    rows, columns = vector_in(work, at, m), vector_in(work, at + padded(integer(model.ints, N_ROWS)), n)
-    if is_weighed(model):
-        for i in range(m):
-            store(SCALAR, rows, i, load(SCALAR, every.rows, integer(model.ints, of_rows + i)))
-        for j in range(n):
-            store(SCALAR, columns, j, load(SCALAR, every.columns, integer(model.ints, of_dofs + j)))
-        weigh(table, width_of(lane), rows, columns)
+    every, rows = ranking_of(model, 0.0), np.ones(count)
+    if c < 0:
+        rows[:every.rows.size] = every.rows
+        return rows, every.columns.copy()
+    (_, n), (of_rows, of_dofs) = cluster_size(model, c), cluster_lists(model, c)
+    columns = np.empty(n)
+    for i in range(count):
+        rows[i] = every.rows[model.ints[of_rows + i]]
+    for j in range(n):
+        columns[j] = every.columns[model.ints[of_dofs + j]]
     return rows, columns
+
+
+@late(MODEL, types.int64, types.int64, MATRIX)
+@kernel
+def weigh_table(model, c, width, table):
+    """A table becomes that of weighed rows and columns of cluster c; elements are `width` numbers."""
+    rows, columns = cluster_weights(model, c, table.shape[0])
+    weigh(table, width, rows, columns)
+
+
+@late(MODEL, types.int64, types.int64, types.int64, types.int64, INTEGERS, INTEGERS, MATRIX)
+@kernel
+def unweigh_table(model, c, width, first, second, order, chosen, table):
+    """After exchange steps, as `unweigh` has it, the table is again that of rows and columns as they are."""
+    rows, columns = cluster_weights(model, c, table.shape[0])
+    unweigh(table, width, first, second, order, chosen, rows, columns)
 
 
 @inline
@@ -224,7 +245,8 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
         if m > 0:
             table = matrix_in(work, at_table, m, padded(n + 1))
             fill_table(SCALAR, model, c, G, gamma, table)
-            weights, columns = cluster_weights(SCALAR, model, work, c, table)
+            if is_weighed(model):
+                weigh_table(model, c, 1, table)
             for j in range(n):
                 store(SCALAR, free, j, load(SCALAR, choosable, integer(model.ints, of_dofs + j)))
             order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
@@ -240,7 +262,7 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
                     if load(SCALAR, free, j) == 0.0 and not negligible(abs(at(table, i, j)), first, tolerance):
                         complete = False
             if is_weighed(model):
-                unweigh(table, 1, rank, m, order, own, weights, columns)
+                unweigh_table(model, c, 1, rank, m, order, own, table)
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)
     keep_places(work, cluster_count(model), at_table, k, s, row)

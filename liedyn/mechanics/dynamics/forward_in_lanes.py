@@ -11,7 +11,7 @@ Accelerations and minimum-norm multipliers do not depend on the chosen rows. The
 rows are redundant.
 """
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.linalg.gauss_jordan import clear, element, exchange, padded_for, put_element, swap_rows, unweigh
+from liedyn.machine.linalg.gauss_jordan import clear, element, exchange, padded_for, put_element, swap_rows
 from liedyn.machine.linalg.ranks import SMALL_ROW
 from liedyn.machine.simd.comparisons import is_positive, larger, magnitude, smallest_lane
 from liedyn.machine.simd.lanes import (
@@ -19,8 +19,8 @@ from liedyn.machine.simd.lanes import (
 )
 from liedyn.mechanics.constraints.constraint_rows import clear_rows
 from liedyn.mechanics.constraints.elimination import (
-    cluster_count, cluster_lists, cluster_size, cluster_weights, elimination_size, fill_table, keep_choice, keep_places,
-    layout, numbering, put_slopes,
+    cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
+    numbering, put_slopes, unweigh_table, weigh_table,
 )
 from liedyn.mechanics.constraints.families.cut import cut_state_kernel, cut_terms_kernel
 from liedyn.mechanics.constraints.reduced import constrained_motion, constraint_force, multipliers_size
@@ -173,7 +173,8 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
         if m > 0:
             table = matrix_in(work, at_table, m, padded_for(LANES, n + 1))
             fill_table(LANES, model, c, G, gamma, table)
-            weights, scales = cluster_weights(LANES, model, work, c, table)
+            if is_weighed(model):
+                weigh_table(model, c, WIDTH, table)
             for j in range(n):
                 put_element(LANES, free, 0, j, load(SCALAR, choosable, integer(model.ints, dofs + j)))
             order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
@@ -181,7 +182,7 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
             if rank < 0:
                 return False
             if is_weighed(model):
-                unweigh(table, WIDTH, rank, m, order, own, weights, scales)
+                unweigh_table(model, c, WIDTH, rank, m, order, own, table)
             spread = larger(spread, element(LANES, free, 1, 0))
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded_for(LANES, n + 1)

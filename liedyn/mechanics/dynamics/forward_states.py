@@ -52,9 +52,9 @@ def solve_given(model, world, terms, tau, choice, tolerance, work, rows, a, lam)
         reader_rows(SCALAR, model, world, E)
         cut_bias_kernel(model, world, True, rho)
     table, Z_inverse = take_matrix(work, m + p, padded(n)), take_matrix(work, n, padded(n))
-    free, weights = take_matrix(work, 2, padded(n)), take_vector(work, m + p)
+    free = take_matrix(work, 2, padded(n))
     status, rank, condition = invert_rows(
-        model, terms.G, E, choice.R, choice.virtual, tolerance, table, rows, columns, free, weights, Z_inverse)
+        model, terms.G, E, choice.R, choice.virtual, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
                           take_matrix(work, p, padded(p + 1)))
@@ -71,7 +71,7 @@ def nullspace_size(model):
     """Size of the workspace of `nullspace_in_place`."""
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     state = terms_size(model) + solve_size(model) + n + m * n + m
-    given = (m + n) * (padded(n) + 3) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
+    given = (m + n) * (padded(n) + 2) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
     return 1 + state + given + multipliers_size(SCALAR, model) + WIDTH * 20  # each array fills whole registers
 
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import (
-    add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows, unweigh, weigh,
+    add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows,
 )
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
 from liedyn.machine.simd.registers import before_line
 from liedyn.mechanics.constraints.constraint_rows import reader_rows
-from liedyn.mechanics.constraints.elimination import elimination_size
+from liedyn.mechanics.constraints.elimination import elimination_size, unweigh_table, weigh_table
 from liedyn.mechanics.constraints.families.cut import cut_bias_kernel
 from liedyn.mechanics.constraints.reduced import (
     minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers, unbalanced,
@@ -34,7 +34,7 @@ from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
 from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import copy_inertia, put_terms, terms_in_place, terms_size
 from liedyn.mechanics.tree.ltdl import ltdl_factor, ltdl_solve
-from liedyn.model.constraint_records import is_weighed, ranking_of
+from liedyn.model.constraint_records import is_weighed
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 
 OK, WRONG_COUNT, SINGULAR_CHOICE, SINGULAR_INERTIA = range(4)
@@ -209,14 +209,14 @@ def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
 
 
 @kernel_in_place
-def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, weights, Z_inverse):
+def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse):
     """Z_inverse = [G_1; R]^-1 (n, n), padded; rows of R are replaced by rows of E where `virtual` >= 0.
 
     Returns (status, rank, condition). `table` (m + p rows, padded) holds T; rows[:rank] are the numbers of the rows
-    G_1, columns[:rank] their columns of the tableau. `weights` (m + p) is scratch.
+    G_1, columns[:rank] their columns of the tableau.
     """
     m, n = G.shape
-    p, ranking = virtual.size, ranking_of(model, tolerance)
+    p = virtual.size
     clear(table)
     clear(free)
     for j in range(n):
@@ -226,9 +226,7 @@ def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, 
         for k in range(p):
             table[m + k, j] = E[virtual[k], j] if virtual[k] >= 0 else R[k, j]
     if is_weighed(model):
-        for i in range(m + p):
-            weights[i] = ranking.rows[i] if i < m else 1.0
-        weigh(table, 1, weights, ranking.columns)
+        weigh_table(model, -1, 1, table)
     rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free)
     if rank + p != n:
         return WRONG_COUNT, rank, np.inf
@@ -236,7 +234,7 @@ def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, 
     if count < p:
         return SINGULAR_CHOICE, rank, np.inf
     if is_weighed(model):
-        unweigh(table, 1, rank, m, rows, columns, weights, ranking.columns)
+        unweigh_table(model, -1, 1, rank, m, rows, columns, table)
     clear(Z_inverse)
     inverse_norm = norm = 0.0
     for k in range(n):
@@ -303,9 +301,9 @@ def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
     cut_bias_kernel(model, work, True, rho)
     a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
     table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)
-    free, weights = np.empty((2, padded(n))), np.empty(m + p)
+    free = np.empty((2, padded(n)))
     status, rank, condition = invert_rows(
-        model, G, E, R_constant, virtual, tolerance, table, rows, columns, free, weights, Z_inverse)
+        model, G, E, R_constant, virtual, tolerance, table, rows, columns, free, Z_inverse)
     order = rows[:m].copy()
     if status == OK:
         K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))
