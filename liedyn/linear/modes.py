@@ -40,13 +40,13 @@ class Modes:
     eigenvalues : ndarray of complex, shape (k,)
         Eigenvalues s [1/s].
     frequencies : ndarray, shape (k,)
-        Natural frequencies |s| / 2 pi [Hz].
+        Natural frequencies ``|s| / 2 pi`` [Hz].
     omega : ndarray, shape (k,)
-        Natural angular frequencies |s| [rad/s].
+        Natural angular frequencies ``|s|`` [rad/s].
     damped : ndarray, shape (k,)
         Frequencies of the damped oscillation, Im s [rad/s]; zero for real eigenvalues.
     damping : ndarray, shape (k,)
-        Damping ratios -Re s / |s|: 1 if a mode decays without oscillation, negative if it grows, 0 for rigid ones.
+        Damping ratios ``-Re s / |s|``: 1 if a mode decays without oscillation, negative if it grows, 0 for rigid ones.
     rigid : ndarray of bool, shape (k,)
         True for rigid-body motions, s = 0: one for each displacement or velocity that stays constant.
     shapes : ndarray of complex, shape (k, nv)

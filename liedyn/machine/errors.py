@@ -38,15 +38,6 @@ class ClosureError(LiedynError):
         Name of the loop or constraint with the largest error.
     q : ndarray or None
         The configuration, shape (nq,), at which the search stopped.
-
-    Attributes
-    ----------
-    residual : float
-        Largest error that is left [m, rad]; 0 where an assembly exists but no path leads to it from the guess.
-    loop : str
-        Name of the loop or constraint that is worst.
-    q : ndarray or None
-        The configuration, shape (nq,), at which the search stopped.
     """
 
     residual: float

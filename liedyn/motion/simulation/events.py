@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +69,8 @@ class Event(Travelling):
     name: str
     guard: Callable[..., Any]
     direction: int = 0
-    on: tuple[str, ...] = ()
-    off: tuple[str, ...] = ()
+    on: str | Sequence[str] = ()
+    off: str | Sequence[str] = ()
     restitution: float = 0.0
     resting: float = 1e-3
     action: Callable[..., Any] | None = None

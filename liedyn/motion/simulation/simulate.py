@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from liedyn.motion.simulation.integrators.adaptive import Adaptive
     from liedyn.motion.simulation.integrators.generalized_alpha import GeneralizedAlpha
     from liedyn.motion.simulation.preparation import Baumgarte
-    from liedyn.motion.simulation.trajectories import Trajectories
+    from liedyn.motion.simulation.sampled import Sampled
+
     from liedyn.motion.simulation.trajectory import Trajectory
     from liedyn.typing import ArrayLike, Wrenches
 
@@ -41,7 +42,8 @@ ACCUMULATIONS = ("moreau", "error")
 
 @described
 def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
-             tau: ArrayLike | Callable[..., Any] | None = None, u: ArrayLike | Callable[..., Any] | None = None,
+             tau: ArrayLike | Callable[..., Any] | Sampled | tuple[Any, ...] | None = None,
+             u: ArrayLike | Callable[..., Any] | Sampled | tuple[Any, ...] | None = None,
              dt: float | None = None, method: str | GeneralizedAlpha | Adaptive = "rk4",
              formulation: Literal["nullspace", "svd", "multiplier", "unified", "momenta"] = "nullspace",
              stabilisation: Literal["projection", "none", "baumgarte", "minimal"] | Baumgarte = "projection",
@@ -49,7 +51,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
              unilateral: Sequence[str] | dict[str, Any] = (), accumulation: Literal["moreau", "error"] = "moreau",
              f_ext: Wrenches | None = None, start: Literal["check", "project", "as given"] = "check", t0: float = 0.0,
              record: int = 1, progress: bool | None = None, tolerance: float = 1e-8, rank_tolerance: float = 1e-8,
-             largest_speed: float = 1e9) -> Trajectory | Trajectories:
+             largest_speed: float = 1e9) -> Trajectory | Any:
     """Simulate the motion of a mechanism in time, from one state or many, with its constraints satisfied.
 
     Parameters

@@ -99,11 +99,11 @@ class OptimalMotion(Trajectory):
     True
     """
 
-    u: Array | None = None
+    u: Array = field(default_factory=lambda: np.empty(0))
     cost: float = float("nan")
     duration: float = float("nan")
-    knots: Array | None = None
-    errors: Array | None = None
+    knots: Array = field(default_factory=lambda: np.empty(0))
+    errors: Array = field(default_factory=lambda: np.empty(0))
     excess: dict[str, Any] = field(default_factory=dict)
     outcome: str = ""
     optimality: float = float("nan")

@@ -21,8 +21,10 @@ from liedyn.tasks.reaching.target_rows import CENTER_OF_MASS, DIRECTION, ORIENTA
 if TYPE_CHECKING:
     from typing import Any
 
+    from numpy.typing import NDArray
+
     from liedyn.model.robot import Robot
-    from liedyn.typing import Array, ArrayLike
+    from liedyn.typing import ArrayLike
 
 GROUND = -1
 """Number of the frame of those that are relative to the ground."""
@@ -89,7 +91,7 @@ class Target:
     tolerance: float | None = None
     name: str | None = None
 
-    def error(self, robot: Robot, q: ArrayLike) -> Array:
+    def error(self, robot: Robot, q: ArrayLike) -> NDArray[Any]:
         """What should become zero.
 
         Parameters
@@ -112,7 +114,7 @@ class Target:
         """
         return self._evaluate(robot, q)[0]
 
-    def jacobian(self, robot: Robot, q: ArrayLike) -> Array:
+    def jacobian(self, robot: Robot, q: ArrayLike) -> NDArray[Any]:
         """The derivatives of the error along the velocity coordinates.
 
         Parameters
