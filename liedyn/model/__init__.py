@@ -1,4 +1,4 @@
-"""What a robot is: declared by a :class:`Builder`, checked, and packed into two arrays for the kernels."""
+"""The description of a robot: declared by a :class:`Builder`, checked, and packed into two arrays for the kernels."""
 
 from liedyn.model.builder import Builder
 from liedyn.model.description import GROUND, Actuator, Body, Frame, Joint, Loop, Model

@@ -1,4 +1,4 @@
-"""What users' functions and coefficients put into the packed records of constraints."""
+"""Addresses of users' functions, and coefficients, in the packed records of constraints."""
 
 import numpy as np
 from numba import njit
@@ -19,13 +19,13 @@ def _target_name(each):
 
 
 def target_of(functions, each):
-    """The function that moves a constraint of a robot with these `functions`; None if there is none."""
+    """The target function of a constraint of a robot with these `functions`; None if it has none."""
     moving = functions.get(_target_name(each))
     return moving and moving.function
 
 
 def attach_target(ints, record, functions, each, target):
-    """Let a function move frame A of a record, or the sum of a coupling, or hold it still."""
+    """Set the function that moves frame A of a record, or the sum of a coupling; None makes it constant."""
     what = _target_name(each)
     functions.pop(what, None)
     ints[record + LOOP_TARGET] = 0
@@ -37,7 +37,7 @@ def attach_target(ints, record, functions, each, target):
 
 
 def attach_functions(ints, record, functions, each, q, nv):
-    """The functions of custom rows; each is called once."""
+    """Store the functions of custom rows; each is called once as a check."""
     rows, v = len(each.rows), np.ones(nv)
     state = {"t": 0.0, "q": q}
     samples = {
@@ -56,12 +56,12 @@ def attach_functions(ints, record, functions, each, q, nv):
 
 
 def is_coupling(each):
-    """Does a constraint act on coordinates rather than between bodies?"""
+    """True if a constraint acts on coordinates rather than between bodies."""
     return each.kind in CONSTRAINT_KINDS and CONSTRAINT_KINDS[each.kind].coefficients > 0
 
 
 def fill_coefficients(ints, floats, record, each, joints, places):
-    """Coefficients of coordinates, nv of a kind; balls and free joints have no coordinates to couple."""
+    """Store the coefficients of coordinates, nv for each row; ball and free joints have no coordinates to couple."""
     single = {joint.name + suffix: None for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities}
     for name, value in each.coefficients.items():
         validation.choice(f"constraint {shown(each.name)}", "coefficients", name, single)
@@ -70,7 +70,7 @@ def fill_coefficients(ints, floats, record, each, joints, places):
 
 
 def element_functions(element):
-    """A user's functions of a force element as C functions, by the arguments that they were given as."""
+    """The functions of a user's force element as C functions, by argument name."""
     return {key: _law_function(element.name, function) if key == "law" else Function(
         f"{key} of force element {element.name!r}", function, {"t": 0.0}, ((3,),))
         for key, function in element.functions.items()}

@@ -1,4 +1,4 @@
-"""From a declaration to a robot: check it as a whole, pack it, name its coordinates and rows."""
+"""From a declaration to a robot: check it as a whole, pack it, and name its coordinates and rows."""
 
 import numpy as np
 
@@ -17,7 +17,12 @@ from liedyn.model.size import weights
 
 
 def build(model):
-    """Check a model as a whole and make the robot.
+    """Check a whole model and make the robot.
+
+    Raises
+    ------
+    ModelError
+        See :meth:`Builder.build`.
 
     Raises
     ------
@@ -71,7 +76,7 @@ def build(model):
 
 
 def _generic(joints, home):
-    """A configuration near home but at no special place, where angles are zero or lengths vanish."""
+    """A configuration near home in general position, where neither angles nor lengths vanish."""
     single = np.array([kind.nq == kind.nv for _, kind in joints for _ in kind.coordinates], dtype=bool)
     return np.where(single, home + 0.1 * np.cos(np.arange(len(home))), home)
 
@@ -90,9 +95,9 @@ def _per_joint(tree, name, empty):
 
 
 def _home(model, joints, coordinates, zero):
-    """The home configuration from values by coordinate name or lists by joint name."""
+    """The home configuration, from values by coordinate name or lists by joint name."""
     home, places = zero.copy(), {name: k for k, name in enumerate(coordinates)}
-    parts = np.split(home, np.cumsum([kind.nq for _, kind in joints])[:-1])  # views
+    parts = np.split(home, np.cumsum([kind.nq for _, kind in joints])[:-1])  # np.split returns views
     own = {joint.name: part for (joint, _), part in zip(joints, parts)}
     for name, value in model.home.items():
         if name in places:
@@ -106,12 +111,12 @@ def _home(model, joints, coordinates, zero):
 
 
 def _driven(tree):
-    """Which velocity coordinates are inputs where no actuators are declared."""
+    """The velocity coordinates that are inputs if no actuators are declared."""
     return np.repeat([joint.driven for joint in tree.joints], [len(joint.damping) for joint in tree.joints]) > 0
 
 
 def _tree_actuators(model, tree, places, virtuals):
-    """Columns of the actuators that act on coordinates of the tree; those of the others are zero here."""
+    """Columns of the actuators on coordinates of the tree; those of other actuators are zero here."""
     if not model.actuators:
         return np.eye(len(places))[:, _driven(tree)]
     matrix = np.zeros((len(places), len(model.actuators)))

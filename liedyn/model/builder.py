@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
-    """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
+    """Collects the parts of a robot; :meth:`build` checks them together and returns the robot.
 
     Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
     products. Names are checked when the robot is built.
@@ -37,13 +37,14 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
     gravity : array_like, shape (3,)
         [m/s^2]
     home : dict, optional
-        Home configuration: value by coordinate name, or list of values by joint name. What is not named is neutral.
+        Home configuration: value by coordinate name, or list of values by joint name. Coordinates that are not named
+        are neutral.
     independent : sequence of str
         Default choice of independent coordinates.
     outputs : sequence of str
         Default outputs of the linearized system.
     description, source : str
-        What the robot is, and where its numbers come from.
+        Description of the robot, and the source of its parameters.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         Warns
         -----
         ModelWarning
-            An inertia that no real body has: its largest principal moment exceeds the sum of the other two.
+            An inertia that is physically impossible: its largest principal moment exceeds the sum of the other two.
         """
         owner = validation.owner_of("body", name)
         self._bodies.append(Body(name, validation.mass(owner, mass), numbers(owner, "com", com, (3,)),
@@ -100,21 +101,22 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
     def frame(self, name: str, body: str, placement: ArrayLike | None = None) -> None:
         """Declare a named frame, fixed in a body.
 
-        Its name may stand wherever a body's may: for poses and Jacobians, as the parent of joints, as an end of loops
-        and constraints (placements are in the frame then), for external wrenches, in outputs. It is no child of joints.
+        Its name can be used like that of a body: for poses and Jacobians, as the parent of joints, as an end of loops
+        and constraints (placements are then relative to the frame), for external wrenches, in outputs. It cannot be the
+        child of a joint.
 
         Parameters
         ----------
         name : str
         body : str
-            Name of the body or frame that holds it; may be ``"ground"``.
+            Name of the body or frame in which it is fixed; may be ``"ground"``.
         placement : array_like, shape (4, 4) or (3,), optional
-            The frame in what holds it (three numbers: its origin).
+            Pose of the frame in that body or frame (three numbers: its origin).
 
         Raises
         ------
         ModelError
-            A placement that is none.
+            An invalid placement.
 
         Examples
         --------
@@ -137,7 +139,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
               rest: float | ArrayLike | None = None, driven: bool = True) -> None:
         """Declare a joint of the tree.
 
-        Quantities per degree of freedom take one number for all or a list in the order of the coordinates' names.
+        Quantities per degree of freedom are one number for all, or a list in the order of the coordinates' names.
 
         Parameters
         ----------
@@ -157,13 +159,13 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             Lowest and highest values of the coordinates.
         velocity_limit, effort_limit : float or array_like, shape (nv,), optional
         armature, damping, stiffness : float or array_like, shape (nv,)
-            Rotor inertia, viscous damping, spring stiffness. Spherical and free joints want equal stiffness in all
+            Rotor inertia, viscous damping, spring stiffness. Spherical and free joints need equal stiffness in all
             three directions (of rotation, and of translation).
         rest : float or array_like, shape (nq,), optional
-            Where the springs are at rest; default neutral.
+            Configuration in which the springs are at rest; default neutral.
         driven : bool
-            Where no actuators are declared, its velocity coordinates are inputs. Readers of files declare free joints
-            that are not: nothing drives a floating base.
+            If true, and no actuators are declared, its velocity coordinates are inputs. Readers of files set it to
+            false for free joints, as a floating base is not driven.
 
         Raises
         ------
@@ -188,9 +190,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
 
     @classmethod
     def of(cls, robot: Robot) -> Builder:
-        """A builder that has declared all of an existing robot as it is, with its switches and targets.
-
-        To add to it, and to :meth:`change`, :meth:`remove` and :meth:`attach`.
+        """A builder with all declarations of an existing robot, including its switches and targets. They can then be
+        added to, or edited by :meth:`change`, :meth:`remove` and :meth:`attach`.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         Raises
         ------
         InputError
-            It is no robot.
+            `robot` is not a Robot.
 
         Examples
         --------
@@ -221,17 +222,17 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         return builder
 
     def actuator(self, name: str, coordinate: str | dict[str, Any], gear: float = 1.0) -> None:
-        """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau, but for
-        joints that are declared with ``driven=False``.
+        """Declare an input u: tau[coordinate] += gear * u. Without actuators all velocity coordinates are inputs,
+        except those of joints declared with ``driven=False``.
 
         Parameters
         ----------
         name : str
         coordinate : str or dict
-            Velocity coordinate that is driven, of the tree or of a cut joint (``robot.virtual_names``); or several with
-            a gear for each, as of a tendon or a differential: ``{"left": 1.0, "right": -1.0}``.
+            Driven velocity coordinate, of the tree or of a cut joint (``robot.virtual_names``); or several with a gear
+            for each, as for a tendon or a differential: ``{"left": 1.0, "right": -1.0}``.
         gear : float
-            Generalised force for one unit of the input; multiplies the gears of several.
+            Generalised force for one unit of the input; multiplies the gears of several coordinates.
 
         Raises
         ------
@@ -246,7 +247,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
 
     def cylinder(self, name: str, parent: str, child: str, parent_placement: ArrayLike | None = None,
                  child_placement: ArrayLike | None = None, gear: float = 1.0) -> None:
-        """Declare an input u between two points, as of a hydraulic cylinder: it drives them apart with gear * u.
+        """Declare an input u between two points, such as a hydraulic cylinder: the force gear * u drives them apart.
 
         Parameters
         ----------
@@ -256,12 +257,12 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
             The points: origins of frames in the two bodies.
         gear : float
-            Force for one unit of the input [N]: of a cylinder that is driven by pressure its area.
+            Force for one unit of the input [N]; if the input is the pressure of a cylinder, its area.
 
         Raises
         ------
         ModelError
-            A gear that is not a finite number, or a placement that is none.
+            A gear that is not a finite number, or an invalid placement.
 
         Examples
         --------
@@ -280,7 +281,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             rows=form.rows[:1], holonomic=1), float(numbers(owner, "gear", gear, ()))))
 
     def build(self) -> Robot:
-        """Check the whole and return the robot.
+        """Check all declarations together and return the robot.
 
         Returns
         -------
@@ -289,8 +290,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         Raises
         ------
         ModelError
-            Unknown or duplicate names, bodies that the ground does not hold, cycles, a body held by two joints, bodies
-            without inertia that leave the mass matrix singular; too many of them for the memory there is.
+            Unknown or duplicate names, bodies not connected to the ground, cycles, a body that is the child of two
+            joints, bodies without inertia that make the mass matrix singular; more of them than the memory can hold.
         """
         try:
             return build(self._model())
@@ -298,7 +299,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             raise ModelError(f"robot {shown(self._name)}: {len(self._joints)} joints are too many: {error}") from None
 
     def _model(self):
-        """What has been declared so far."""
+        """The declarations so far."""
         return Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),

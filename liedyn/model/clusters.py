@@ -1,8 +1,8 @@
-"""Clusters: sets of constraints that share degrees of freedom, and so have to be solved together; others do not.
+"""Clusters: sets of constraints that share degrees of freedom and must be solved together, independently of others.
 
 A constraint between two bodies acts on the degrees of freedom on exactly one of the two paths to the ground. Small
 loops along a tree share none, and each is a cluster of its own; the legs of a Stewart platform share the platform.
-What belongs to no constraint is the last cluster, which has no rows.
+Degrees of freedom of no constraint are the last cluster, which has no rows.
 """
 # mypy: ignore-errors
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 
 FILLED = 6
-"""How many times the entries of G there is room for in L and U: rows of four-bars fill less than two."""
+"""Memory reserved for L and U, in multiples of the entries of G; chains of four-bars fill less than two."""
 LONG, SPARSE_PART = 20, 0.25
-"""Degrees of freedom of a cluster, and part of the entries of G that are not zero, from which on sparse elimination is
-faster: measured on rows of four-bar linkages."""
+"""Smallest size of a cluster, in degrees of freedom, and largest fraction of nonzero entries of G, for which sparse
+elimination is faster: measured on chains of four-bar linkages."""
 
 
 def _path(links, dofs_of, link):
@@ -39,9 +39,9 @@ def clusters(model, tree, dof_links):
     -------
     list of tuple (constraints, dofs)
     int
-        Zero, or where there are long chains of loops, which are eliminated as sparse rows
-        (`liedyn.mechanics.constraints.sparse_elimination`), the entries that there is room for in L and U. The
-        constraints then come in the order of elimination.
+        Number of entries to reserve for L and U if there are long chains of loops, which are eliminated as sparse rows
+        (`liedyn.mechanics.constraints.sparse_elimination`); else zero. The constraints of such chains are in the order
+        of elimination.
     """
     links, everything = tree.links, set(range(len(dof_links)))
     dofs_of = [set() for _ in links]
@@ -49,15 +49,15 @@ def clusters(model, tree, dof_links):
         dofs_of[link].add(j)
     names = [joint.name + suffix for joint in tree.joints for suffix in JOINT_KINDS[joint.kind].velocities]
     places = {name: j for j, name in enumerate(names)}
-    found, between = [], []  # pairs of sets, disjoint; the degrees of freedom of each constraint
+    found, between = [], []  # pairs of disjoint sets; the degrees of freedom of each constraint
     for number, each in enumerate(model.loops + model.constraints):
         if each.parent is not None:
             dofs = _path(links, dofs_of, tree.body_links[each.parent]) ^ _path(
                 links, dofs_of, tree.body_links[each.child])
         elif each.coefficients:
-            dofs = {places[name] for name in each.coefficients if name in places}  # others are refused later
+            dofs = {places[name] for name in each.coefficients if name in places}  # unknown names are refused later
         else:
-            dofs = everything  # custom rows may contain them all
+            dofs = everything  # custom rows may depend on all of them
         between.append(dofs)
         together = [other for other in found if other[1] & dofs]
         found = [other for other in found if not other[1] & dofs]
@@ -70,15 +70,15 @@ def clusters(model, tree, dof_links):
 
 
 def _is_long(numbers, dofs, between):
-    """Are so many loops coupled, each with so few degrees of freedom, that a sparse elimination is faster?"""
+    """True if sparse elimination is faster, as many loops are coupled, each with few degrees of freedom."""
     entries = sum(len(between[number]) for number in numbers)
     return len(dofs) >= LONG and entries <= SPARSE_PART * len(numbers) * len(dofs)
 
 
 def _in_line(numbers, between):
-    """The numbers of constraints of a cluster in an order in which those that share degrees of freedom are neighbours.
+    """The numbers of a cluster's constraints, ordered so that those sharing degrees of freedom are neighbours.
 
-    A sparse elimination in this order fills in few entries (Cuthill and McKee 1969).
+    In this order a sparse elimination has little fill-in (Cuthill and McKee 1969).
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import reverse_cuthill_mckee
@@ -93,7 +93,19 @@ def _in_line(numbers, between):
 
 
 def pack_clusters(groups, rows_of, start):
-    """Records (rows, dofs, where the numbers of rows begin, where those of dofs begin), then these numbers.
+    """Records (rows, dofs, index of the rows' numbers, index of the dofs' numbers), followed by these numbers.
+
+    Parameters
+    ----------
+    groups : list of tuple (constraints, dofs)
+    rows_of : list of tuple (first, count)
+        The rows of each constraint.
+    start : int
+        Index of the first record.
+
+    Returns
+    -------
+    ndarray of int64
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The part of `Builder` that declares what closes loops and constrains motion otherwise."""
+"""The part of `Builder` that declares loops and other constraints."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ConstraintBuilder:
-    """Loops, constraints, end stops and rows of a user's own; see :class:`Builder`."""
+    """Loops, constraints, end stops and custom rows; see :class:`Builder`."""
 
     def loop(self, name: str, kind: str, parent: str, child: str, parent_placement: ArrayLike | None = None,
              child_placement: ArrayLike | None = None, axis: ArrayLike | None = None, axis2: ArrayLike | None = None,
@@ -31,17 +31,17 @@ class ConstraintBuilder:
              rest: ArrayLike | None = None) -> None:
         """Declare a cut joint, which closes a loop between two bodies.
 
-        With `damping` or `stiffness` its coordinates get force elements ``<coordinate> spring``, a ball a bushing. With
-        `armature` it is no cut joint any more, but a joint of the tree from the parent to a massless rotor, the body
-        ``<name> rotor``; the loop is closed behind that by the cut joint ``<name> weld``.
+        With `damping` or `stiffness` its coordinates get force elements ``<coordinate> spring``, or a bushing for a
+        ball. With `armature` it becomes a joint of the tree from the parent to a massless rotor, the body ``<name>
+        rotor``, and the cut joint ``<name> weld`` between rotor and child closes the loop.
 
         Parameters
         ----------
         name : str
         kind : str
-            Any joint kind but free; ``"weld"``, the same as fixed; or ``"inline"``: the origin of frame B stays on the
-            line along `axis` through the origin of frame A, which is how a pin closes a loop of a planar mechanism with
-            two rows.
+            Any joint kind except free; ``"weld"``, the same as fixed; or ``"inline"``: the origin of frame B stays on
+            the line along `axis` through the origin of frame A, which is how a pin closes a loop of a planar mechanism
+            with two rows.
         parent, child : str
             Names of bodies or frames; either may be ``"ground"``.
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
@@ -49,20 +49,20 @@ class ConstraintBuilder:
         axis, axis2, pitch
             As for :meth:`joint`, in the cut frames.
         active : bool
-            Switched on at first? See :meth:`Robot.switched`.
+            Whether it is initially switched on; see :meth:`Robot.switched`.
         target : callable, optional
             Moves frame A relative to `parent_placement`, a function of time (Python, or compiled by Numba): returns
             position, velocity and acceleration (x, xd, xdd), 3 numbers each in the axes of `parent_placement` [m], or
             a pose (4, 4), a twist (6,) and its rate (6,), body-fixed in the moving frame.
         armature, damping, stiffness, rest
-            As for :meth:`joint`. Angles of cut joints count from rest to half a turn either way: a spring that is wound
-            up further belongs on a joint of the tree.
+            As for :meth:`joint`. Angles of cut joints are measured from rest, between -pi and pi: for a spring wound up
+            further, use a joint of the tree.
 
         Raises
         ------
         ModelError
-            An unknown kind, or a value that does not fit it; armature of an inline joint, which is none of the tree, or
-            of one that moves by a target.
+            An unknown kind, or a value that does not fit it; armature of an inline joint, which cannot be a joint of
+            the tree, or of one with a target.
         """
         owner = validation.owner_of("loop", name)
         if validation.text(owner, "kind", kind) == "free":
@@ -93,7 +93,7 @@ class ConstraintBuilder:
 
     def _spring_at_cut(self, owner, name, form, parent, child, parent_placement, child_placement, damping, stiffness,
                        rest):
-        """Force elements for the springs and dampers of a cut joint, in place of those that it had."""
+        """Replace the force elements for the springs and dampers of a cut joint."""
         damping = validation.not_negative(owner, "damping", damping, form.nv)
         stiffness = validation.stiffness(owner, form, stiffness)
         rest = validation.rest(owner, form, rest, neutral(form))
@@ -123,7 +123,7 @@ class ConstraintBuilder:
                    active: bool | str = True, target: Callable[..., Any] | None = None,
                    unilateral: bool | Literal["above", "below"] = False, restitution: float | None = None,
                    friction: float | None = None) -> None:
-        """Declare a constraint that is no cut joint: between a frame A on the parent and a frame B on the child.
+        """Declare a constraint other than a cut joint, between a frame A on the parent and a frame B on the child.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class ConstraintBuilder:
         child_axis : array_like, shape (3,), optional
             In frame B.
         length : float
-            Of a rod [m].
+            Length of a rod [m].
         radius, parent_radius : float
             [m]
         rolling : bool
@@ -155,26 +155,26 @@ class ConstraintBuilder:
         offset : float
             Value of a coupling's sum.
         active : bool or str
-            Switched on at first? Takes what :meth:`Robot.switched` takes.
+            Whether it is initially switched on; values as for :meth:`Robot.switched`.
         target : callable, optional
-            Moves frame A, as for :meth:`loop`. For a coupling: returns x, its rate and the rate of that, three numbers,
+            Moves frame A, as for :meth:`loop`. For a coupling: returns x and its first two derivatives, three numbers,
             and the sum is `offset` + x; with one coordinate, x drives it.
         unilateral : bool or {"above", "below"}
             A contact or a stop, which can only push: the residual of the first row, its gap, stays >= 0 (True or
             ``"above"``: on the side of a plane that its axis points to, outside a surface, a rod that can only get
-            longer) or <= 0 (``"below"``: inside, a rope, an upper stop). It is closed and opened by `simulate`,
-            `forward_dynamics` and `linearize` as the state demands. For all kinds but on_circle and knife_edge.
+            longer) or <= 0 (``"below"``: inside, a rope, an upper stop). `simulate`, `forward_dynamics` and `linearize`
+            close and open it depending on the state. For all kinds except on_circle and knife_edge.
         restitution : float, optional
-            Of a unilateral constraint: part of the approach speed that an impact gives back, 0 to 1; default 0.
+            For a unilateral constraint: ratio of separation speed to approach speed in an impact, 0 to 1; default 0.
         friction : float, optional
-            Of a unilateral constraint between bodies: Coulomb's coefficient, for sticking and for sliding; default 0.
+            For a unilateral constraint between bodies: Coulomb's coefficient, for sticking and for sliding; default 0.
             It adds rows for the tangential motion. Disks and spheres with ``rolling=True`` and no `friction` never
             slip while they touch (``numpy.inf``).
 
         Raises
         ------
         ModelError
-            An unknown kind, a parameter that is missing or that the kind does not have, or a value that does not fit.
+            An unknown kind, a missing parameter, one that the kind does not have, or a value that does not fit.
         """
         owner = validation.owner_of("constraint", name)
         validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere") if k != "custom"])
@@ -198,7 +198,7 @@ class ConstraintBuilder:
         sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}
         rolls = rolling is None or validation.flag(owner, "rolling", rolling)
         rows = form.rows if rolls or "rolling" not in form.takes else form.rows[:form.holonomic]
-        if side:  # tangential rows where there is friction
+        if side:  # tangential rows for friction
             rows = form.rows[:form.holonomic] + (form.tangential or form.rows[form.holonomic:] if friction else ())
         sign = -1.0 if inside is not None and validation.flag(owner, "inside", inside) else 1.0
         on_curve = kind in ("on_cylinder", "on_circle")
@@ -213,7 +213,8 @@ class ConstraintBuilder:
             radius=0.0 if on_curve else sign * sizes["radius"], rows=rows, holonomic=form.holonomic, **common))
 
     def stops(self, joints: Sequence[str] | None = None, restitution: float = 0.0) -> None:
-        """Make the limits of joints end stops: one-sided couplings ``<coordinate>.lower`` and ``<coordinate>.upper``.
+        """Turn the limits of joints into end stops: one-sided couplings ``<coordinate>.lower`` and
+        ``<coordinate>.upper``.
 
         Parameters
         ----------
@@ -226,7 +227,7 @@ class ConstraintBuilder:
         Raises
         ------
         ModelError
-            An unknown joint, or one that was named and has no finite limit that could be a stop.
+            An unknown joint, or a named joint without a finite limit.
 
         Examples
         --------
@@ -256,13 +257,13 @@ class ConstraintBuilder:
     def custom(self, name: str, jacobian: Callable[..., Any], bias: Callable[..., Any], derivatives: Callable[..., Any],
                force_derivative: Callable[..., Any], residual: Callable[..., Any] | None = None,
                drift: Callable[..., Any] | None = None, rows: int = 1, active: bool = True) -> None:
-        """Declare rows of your own: ``G(q, t) v + drift(q, t) = 0``, from functions and their derivatives.
+        """Declare custom constraint rows ``G(q, t) v + drift(q, t) = 0``, by functions and their derivatives.
 
         Compiled functions (``@njit``) run inside the kernels at full speed; Python functions work and are slow. All
         arrays are float64; derivatives by q are along the tangent. `liedyn.mechanics.constraints.check_constraint`
-        compares them with differences; `liedyn.model.symbolic.constraint` writes them from a SymPy expression. Where
-        one raises, or returns anything but finite numbers of these shapes, whatever needs it raises an `InputError`
-        that names it and the state.
+        compares them with finite differences; `liedyn.model.symbolic.constraint` generates them from a SymPy
+        expression. If a function raises, or returns anything other than finite numbers of these shapes, its caller
+        raises an `InputError` with its name and the state.
 
         Parameters
         ----------
@@ -277,18 +278,18 @@ class ConstraintBuilder:
         force_derivative : callable
             ``(t, q, lam) -> d(G^T lam)/dq``, shape (nv, nv).
         residual : callable, optional
-            ``(t, q) -> g``, shape (rows,), with dg/dt = G v + drift: the rows are holonomic. Without it they are not.
+            ``(t, q) -> g``, shape (rows,), with dg/dt = G v + drift: the rows are then holonomic.
         drift : callable, optional
-            ``(t, q) -> (rows,)``; zero if left out.
+            ``(t, q) -> (rows,)``; zero by default.
         rows : int
-            How many rows there are.
+            Number of rows.
         active : bool
-            Switched on at first? See :meth:`Robot.switched`.
+            Whether they are initially switched on; see :meth:`Robot.switched`.
 
         Raises
         ------
         ModelError
-            Something is not a function, or a number of rows is not positive.
+            An argument is not a function, or the number of rows is not positive.
         """
         owner = validation.owner_of("constraint", name)
         functions = {"residual": residual, "jacobian": jacobian, "drift": drift, "bias": bias,

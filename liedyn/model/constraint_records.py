@@ -1,4 +1,4 @@
-"""Constraint records of the packed model, and what changes in them at run time: switches, time and moving targets."""
+"""Constraint records of the packed model, and their changes at run time: switches, time and moving targets."""
 import numpy as np
 
 from liedyn.lie.algebra import rotate_rotation, unrotate
@@ -43,13 +43,13 @@ def family_of(model, l):
 
 @inline
 def is_cut(model, l):
-    """Is it a cut joint, with virtual coordinates?"""
+    """True for a cut joint, which has virtual coordinates."""
     return loop_kind(model, l) < N_JOINTS
 
 
 @inline
 def all_cut(model):
-    """Are all constraints cut joints?"""
+    """True if all constraints are cut joints."""
     all_are = True
     for l in range(loop_count(model)):
         all_are = all_are and is_cut(model, l)
@@ -58,8 +58,7 @@ def all_cut(model):
 
 @inline
 def ranking_of(model, tolerance):
-    """By what ranks of the robot's constraints are judged (`liedyn.machine.linalg.ranks`); its weights end the packed
-    model."""
+    """The `Ranking` of the robot's constraints (`liedyn.machine.linalg.ranks`); its weights end the packed model."""
     n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
     at = model.floats.size - n - m
     return Ranking(tolerance, vector_in(model.floats, at, m), vector_in(model.floats, at + m, n))
@@ -67,13 +66,13 @@ def ranking_of(model, tolerance):
 
 @inline
 def is_weighed(model):
-    """Are some weights of rows or columns of the constraints not 1?"""
+    """True if some weights of rows or columns of the constraints are not 1."""
     return integer(model.ints, WEIGHED) != 0
 
 
 @inline
 def is_long(model):
-    """Has the robot long chains of loops (`liedyn.model.clusters.is_long`)?"""
+    """True if the robot has long chains of loops (`liedyn.model.clusters`)."""
     return integer(model.ints, SPARSE) != 0
 
 
@@ -84,7 +83,7 @@ def is_active(model, l):
 
 @inline
 def loop_links(model, l):
-    """Links a and b, -1 for the ground."""
+    """Links a and b; -1 for the ground."""
     return loop_integer(model, l, LOOP_LINK_A), loop_integer(model, l, LOOP_LINK_B)
 
 
@@ -96,14 +95,14 @@ def loop_rows(model, l):
 
 @inline
 def present_rows(model, l):
-    """First row and number of those that are there: of a contact that slides, only the ones with a residual."""
+    """First row and number of active rows: for a sliding contact, only those with a residual."""
     first, count = loop_rows(model, l)
     return first, holonomic_count(model, l) if loop_integer(model, l, LOOP_ACTIVE) == SLIDING else count
 
 
 @inline
 def holonomic_count(model, l):
-    """How many of the rows, the first ones, have a residual."""
+    """Number of rows with a residual, which come first."""
     return loop_integer(model, l, LOOP_HOLONOMIC)
 
 
@@ -115,7 +114,7 @@ def loop_virtuals(model, l):
 
 @inline
 def loop_at(model, l, what):
-    """Place in floats of what belongs to record l."""
+    """Index in floats of entry `what` of record l."""
     return integer(model.ints, LOOP_FLOATS_AT) + LOOP_F * l + what
 
 
@@ -126,7 +125,7 @@ def loop_pitch(model, l):
 
 @inline
 def has_target(model, l):
-    """Is frame A moved by a function of time?"""
+    """True if a function of time moves frame A."""
     return loop_integer(model, l, LOOP_TARGET) != 0
 
 
@@ -138,7 +137,7 @@ def switch(model, l, status):
 
 @kernel_in_place
 def refresh(model, t):
-    """Set the time, and with it all moving frames; twists are body-fixed in the moving frame, as everywhere."""
+    """Set the time, and with it all moving frames; their twists are body-fixed in the moving frame."""
     floats = model.floats
     floats[TIME] = t
     for l in range(loop_count(model)):
@@ -146,7 +145,7 @@ def refresh(model, t):
             continue
         k = loop_at(model, l, LOOP_TOLD)
         call(loop_integer(model, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
-        if _COUPLES[loop_kind(model, l)]:  # a number, its rate and the rate of that
+        if _COUPLES[loop_kind(model, l)]:  # a number and its first two derivatives
             for order, place in enumerate((LOOP_MOTION, LOOP_TWIST, LOOP_RATE)):
                 floats[loop_at(model, l, place)] = floats[k + order]
             continue

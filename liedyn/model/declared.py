@@ -1,4 +1,4 @@
-"""What has been declared as the arguments that declare it: what files hold, and what editing changes."""
+"""Declared things as arguments of the builder's methods, for writing files and for editing."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from liedyn.model.laws import LAWS, NAMED
 
 
 def arguments_of(thing):
-    """Arguments of the method of :class:`liedyn.model.Builder` that declares a thing, besides its name.
+    """Arguments of the method of :class:`liedyn.model.Builder` that declares a thing, except its name.
 
-    What has its default value is left out. Placements are (4, 4) arrays, all other arrays are lists.
+    Arguments with default values are omitted. Placements are (4, 4) arrays, all other arrays are lists.
     """
     return _ARGUMENTS[type(thing)](thing)
 
@@ -52,14 +52,14 @@ def _loop(loop):
 
 
 def _ends(each):
-    """What loops and constraints between bodies have in common."""
+    """Common arguments of loops and of constraints between bodies."""
     entries = {"kind": each.kind, "parent": each.parent, "child": each.child}
     return entries | _placement("parent_placement", each.parent_placement) | _placement(
         "child_placement", each.child_placement)
 
 
 def _state(each):
-    """What loops and constraints have in common."""
+    """Common arguments of loops and constraints."""
     entries = {} if each.active is True else {"active": each.active}
     return entries if each.target is None else entries | {"target": each.target}
 
@@ -87,7 +87,7 @@ def _constraint(constraint):
 
 
 def _contact(constraint):
-    """What a one-sided constraint has besides."""
+    """Further arguments of a one-sided constraint."""
     if not constraint.side:
         return {}
     numbers = {"restitution": constraint.restitution, "friction": constraint.friction}
@@ -141,7 +141,7 @@ def _element(element):
 
 
 def _six(numbers):
-    """Matrices of a bushing, those that are diagonal as six numbers, and its preload."""
+    """Matrices of a bushing, diagonal ones as six numbers, and its preload."""
     entries, at = {}, 0
     for key, count in BUSHING_NUMBERS.items():
         x, at = np.array(numbers[at:at + count]), at + count

@@ -1,6 +1,6 @@
-"""What a user declares about a robot: bodies, frames, joints, cut joints (loops), other constraints, actuators.
+"""Declared parts of a robot: bodies, frames, joints, cut joints (loops), other constraints, actuators.
 
-Plain frozen records, all numbers already checked and brought to their shapes by :class:`liedyn.model.Builder`.
+They are frozen records, whose numbers were checked and converted to arrays by :class:`liedyn.model.Builder`.
 Poses are (4, 4) arrays, lengths in metres, angles in radians. The ground is the reserved body name ``"ground"``.
 """
 # mypy: ignore-errors
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 GROUND = "ground"
 APPLIED = "wrench", "follower"
-"""Laws of wrenches that are given, in the axes of the world or of the body."""
+"""Laws of applied wrenches, in the axes of the world and of the body."""
 
 
 class _Record:
-    """Write-protects the arrays of a record."""
+    """Base class that makes the arrays of a record read-only."""
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -75,7 +75,7 @@ class Joint(_Record):
     rest : ndarray, shape (nq,)
         Configuration in which the springs are at rest.
     driven : bool
-        Are its velocity coordinates inputs, where no actuators are declared?
+        Whether its velocity coordinates are inputs if no actuators are declared.
     """
 
     name: str
@@ -97,14 +97,14 @@ class Joint(_Record):
 
 @dataclass(frozen=True, eq=False)
 class Frame(_Record):
-    """A named frame, fixed in a body: to all that asks for a body by its name it is one, without mass.
+    """A named frame, fixed in a body; functions that take names of bodies accept it as a massless body.
 
     Attributes
     ----------
     name, body : str
-        What holds it is a body, the ground or another frame.
+        `body` is the name of a body, the ground or another frame.
     placement : ndarray, shape (4, 4)
-        In the frame of what holds it.
+        Pose in the frame of that body.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Frame(_Record):
 
     @property
     def joint(self) -> Joint:
-        """What holds it, as a joint."""
+        """The fixed joint between its body and it."""
         nothing = np.empty(0)
         return Joint(self.name, "fixed", self.body, self.name, self.placement, (), 0.0, np.empty((0, 2)),
                      *(nothing,) * 6)
@@ -135,7 +135,7 @@ class Loop(_Record):
     pitch : float
         Advance of a helical joint [m/rad], else 0.
     active : bool
-        Is it switched on at first?
+        Whether it is initially switched on.
     target : callable or None
         Moves frame A in its body: a function of time.
     """
@@ -154,7 +154,7 @@ class Loop(_Record):
 
 @dataclass(frozen=True, eq=False)
 class Constraint(_Record):
-    """A constraint that is no cut joint.
+    """A constraint other than a cut joint.
 
     Attributes
     ----------
@@ -169,19 +169,21 @@ class Constraint(_Record):
     child_axis : ndarray, shape (3,)
         Axle of a disk, or the direction without slip of a knife edge, in frame B.
     length, radius : float
-        Of a rod or of the parent's surface, and of the child's disk or sphere [m]; negative for a sphere inside one.
+        Length of a rod, or radius of the parent's surface; radius of the child's disk or sphere [m], negative for a
+        sphere inside another one.
     rows : tuple of str
         Suffixes of the names of its rows.
     holonomic : int
-        How many of them, the first ones, have a residual.
+        Number of rows with a residual, which come first.
     coefficients : dict
-        Coupling: coefficient by coordinate name.
+        For a coupling: coefficient by coordinate name.
     offset : float
-        Coupling: value of the sum.
+        For a coupling: value of the sum.
     functions : dict
-        Custom: the functions by name.
+        For custom rows: the functions by name.
     active : bool or str
-        Is it switched on at first? ``"sliding"`` or ``"sticking"`` for a one-sided constraint that is closed at first.
+        Whether it is initially switched on; ``"sliding"`` or ``"sticking"`` for a one-sided constraint that is
+        initially closed.
     target : callable or None
         Moves frame A in its body: a function of time.
     side : int
@@ -214,18 +216,19 @@ class Constraint(_Record):
 
 @dataclass(frozen=True, eq=False)
 class Element(_Record):
-    """A force element: a force that a law gives by a displacement and its rate.
+    """A force element: a force given by a law of a displacement and its rate.
 
     Attributes
     ----------
     measure : Constraint or Loop
-        Of kind distance or coupling: its residual is the length, or the sum, less that at rest. Or a fixed cut joint:
-        the displacement of two frames, for an applied force of one from the ground.
+        The constraint whose residual is the displacement: of kind distance or coupling, for a length or a sum minus
+        that at rest; or a fixed cut joint, for the displacement of two frames (for an applied force, of a frame from
+        the ground).
     law : str
         One of :data:`liedyn.model.force_elements.LAW_KINDS`.
     numbers : tuple of float
     functions : dict
-        Functions of the user's own, by the arguments that they were given as.
+        Users' functions, by argument name.
     """
 
     measure: Constraint | Loop
@@ -238,7 +241,7 @@ class Element(_Record):
 
     @property
     def bodies(self) -> set[str]:
-        """What it is between, None for what has no bodies; an applied force has one."""
+        """The two bodies that it acts between, None for a coupling; an applied force has only one."""
         return {self.measure.child} | (set() if self.law in APPLIED else {self.measure.parent})
 
     @property
@@ -248,23 +251,23 @@ class Element(_Record):
 
 @dataclass(frozen=True, eq=False)
 class Shape(_Record):
-    """A shape fixed in a body, to be seen or to touch others; dynamics do not know of it.
+    """A shape fixed in a body, for pictures or contacts; it does not affect the dynamics.
 
     Attributes
     ----------
     name, body : str
-        What holds it is a body, the ground or a frame.
+        `body` is the name of a body, the ground or a frame.
     kind : str
         One of :data:`SHAPE_SIZES`.
     placement : ndarray, shape (4, 4)
-        In the frame of what holds it.
+        Pose in the frame of that body.
     size : tuple of float
         [m] Box: edges along x, y, z; sphere: radius; cylinder and capsule, along z: radius, and length without the
-        caps; ellipsoid: half axes; plane, with the normal z, and mesh: nothing.
+        caps; ellipsoid: half axes; plane, with the normal z, and mesh: empty.
     mesh : str
         File of a mesh.
     scale : tuple of float
-        By which the coordinates of the mesh are multiplied.
+        Factors for the coordinates of the mesh.
     color : tuple of float or None
         Red, green, blue, opacity, from 0 to 1.
     role : str
@@ -283,7 +286,7 @@ class Shape(_Record):
 
 
 SHAPE_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "ellipsoid": 3, "plane": 0, "mesh": 0}
-"""Kinds of shapes, and how many numbers their sizes have."""
+"""Kinds of shapes, and the number of entries of their `size`."""
 SHAPE_ROLES = "visual", "collision"
 
 
@@ -297,7 +300,7 @@ class Actuator:
 
     @property
     def measure(self) -> Any:
-        """What it drives, as a constraint would hold it."""
+        """The constraint that would hold the driven coordinates."""
         return Constraint(self.name, "coupling", rows=(".sum",), holonomic=1, coefficients=self.gears)
 
     @property
@@ -311,7 +314,13 @@ class Actuator:
 
 @dataclass(frozen=True, eq=False)
 class Cylinder:
-    """An input u that drives two points apart with a force gear * u.
+    """An input u that drives two points apart with the force gear * u.
+
+    Attributes
+    ----------
+    measure : Constraint
+        Of kind distance, with length 0.
+    gear : float
 
     Attributes
     ----------
@@ -337,7 +346,7 @@ class Cylinder:
 
 @dataclass(frozen=True, eq=False)
 class Model(_Record):
-    """All that was declared about a robot, in the order of declaration.
+    """All declarations of a robot, in their order.
 
     Attributes
     ----------
@@ -354,9 +363,9 @@ class Model(_Record):
         Default choice of independent coordinates.
     outputs : tuple of str
     constraints : tuple of Constraint
-        All but the cut joints, which are the loops.
+        All except cut joints, which are in `loops`.
     description, source : str
-        What it is, and where the numbers come from.
+        Description of the robot, and the source of its parameters.
     elements : tuple of Element
     frames : tuple of Frame
     shapes : tuple of Shape
@@ -380,5 +389,5 @@ class Model(_Record):
 
     @property
     def tree_joints(self) -> tuple[Joint, ...]:
-        """The joints, and what holds the frames."""
+        """The joints, followed by the fixed joints of the frames."""
         return self.joints + tuple(frame.joint for frame in self.frames)

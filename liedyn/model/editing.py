@@ -1,4 +1,4 @@
-"""The part of `Builder` that edits: changes what has been declared, drops some of it, attaches another robot."""
+"""The part of `Builder` that edits declarations: changes or removes some, attaches another robot."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -21,41 +21,42 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike
 
-_OF_BODIES = ("pose", "twist", "twist_rate")  # outputs that name a body; of others, wrenches name a loop or constraint
+# outputs that name a body; other outputs, such as wrenches, name a loop or constraint
+_OF_BODIES = ("pose", "twist", "twist_rate")
 _ROBOT = ("gravity", "home", "independent", "outputs", "description", "source")
 _KEPT = ("parent", "child", "placement", "parent_placement", "child_placement", "active", "target")
-"""What stays when the kind of a joint, loop or constraint changes."""
+"""Arguments that remain when the kind of a joint, loop or constraint changes."""
 
 
 class Editor:
-    """Changes of what has been declared; see :class:`Builder`."""
+    """Changes of declarations; see :class:`Builder`."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_"):  # as in b.gravity = ..., which would change nothing
+        if not name.startswith("_"):  # as in b.gravity = ..., which would have no effect
             raise ModelError(f"builder: cannot set {shown(name)}; see change: b.change('robot', gravity=...), "
                              "b.change('body', name, mass=...)")
         super().__setattr__(name, value)
 
     def change(self, what: str, name: str | None = None, /, **values: Any) -> None:
-        """Change what has been declared, under the same name.
+        """Change a declaration, keeping its name.
 
         Parameters
         ----------
         what : str
             "body", "frame", "joint", "loop", "constraint", "actuator", "element" (a force element) or "robot".
         name : str
-            Its name; none for the robot.
+            Its name; omitted for the robot.
         **values
-            Arguments of the method that declares such a thing, :meth:`body`, :meth:`joint` and so on: those given
-            replace what was declared, and None restores a default. Another `kind` of a joint, loop or constraint keeps
-            the two ends, placements, switch and target, and axes if it has as many; all else is what is given here or
-            default. Of the robot: gravity, home, independent, outputs, description, source.
+            New values of arguments of the method that declares it, :meth:`body`, :meth:`joint` and so on; None restores
+            a default. With another `kind` a joint, loop or constraint keeps its two ends, placements, switch and
+            target, and its axes if the new kind has as many; all other arguments are those passed here or defaults. For
+            the robot: gravity, home, independent, outputs, description, source.
 
         Raises
         ------
         ModelError
-            An unknown name or argument, or a value that does not fit. What names a coordinate that is gone with the old
-            kind of a joint is refused when the robot is built.
+            An unknown name or argument, or a value that does not fit. Declarations that name a coordinate removed with
+            the old kind of a joint are refused when the robot is built.
 
         Examples
         --------
@@ -82,7 +83,7 @@ class Editor:
             kept = _KEPT + ("axis", "axis2") * as_many
             given = {key: value for key, value in given.items() if key in kept}
         declare(name, **_without_none(given | values))
-        things[k] = things.pop()  # declared last, it takes the place of the old one
+        things[k] = things.pop()  # just declared last, it takes its old position
 
     def _change_robot(self, values):
         _require_known("robot", values, _ROBOT)
@@ -91,17 +92,17 @@ class Editor:
         vars(self).update({f"_{key}": getattr(changed, f"_{key}") for key in _ROBOT})
 
     def remove(self, what: str, name: str) -> None:
-        """Drop a thing, and all that names it.
+        """Remove a declaration, and all others that refer to it.
 
-        A body or frame goes with all that it carries, and with the joints, loops, constraints, couplings, actuators,
-        home values, independent coordinates and outputs that name any of that or its coordinates. Rows of a user's own
-        (:meth:`custom`) stay; they must fit the robot that is left.
+        With a body or frame, all bodies that it carries are removed, and the joints, loops, constraints, couplings,
+        actuators, home values, independent coordinates and outputs that refer to any of these or their coordinates.
+        Custom rows (:meth:`custom`) remain; they must fit the remaining robot.
 
         Parameters
         ----------
         what : str
-            "body", "frame", "loop", "constraint", "actuator", "shape" or "element" (a force element). A joint goes
-            with its body; for one that is stiff, change its kind to fixed, or see `liedyn.reduced`.
+            "body", "frame", "loop", "constraint", "actuator", "shape" or "element" (a force element). A joint is
+            removed with its body; to lock it instead, change its kind to fixed, or see `liedyn.reduced`.
         name : str
 
         Raises
@@ -130,34 +131,34 @@ class Editor:
 
     def attach(self, robot: Robot, to: str, prefix: str, placement: ArrayLike | None = None, joint: str = "fixed",
                **more: Any) -> None:
-        """Attach another robot: what was the ground to it is held by a body or frame here.
+        """Attach another robot: its ground is fixed to a body or frame of this one.
 
-        Everything of it comes under its own name with the prefix; what was its ground is the frame, or if `joint`
-        moves the body, ``<prefix>ground``. So it keeps the joints that hold it to its ground: one that floats, floats.
-        Its gravity is given up. If one of the two robots has actuators and the other has none, the coordinates of the
-        other get one each, as they had before. Independent coordinates are those of both, if both have declared them or
-        are trees; else they are chosen automatically.
+        All its names get the prefix; its ground becomes the frame ``<prefix>ground``, or if `joint` is not fixed, the
+        body of this name. So it keeps the joints to its ground: a floating robot still floats. Its gravity is ignored.
+        If one of the two robots has actuators and the other has none, each coordinate of the other gets an actuator, as
+        all were inputs before. Independent coordinates are those of both, if both have declared them or are trees; else
+        they are chosen automatically.
 
         Parameters
         ----------
         robot : Robot
         to : str
-            Name of a body or frame that holds it, or ``"ground"``.
+            Name of the body or frame to which it is attached, or ``"ground"``.
         prefix : str
-            Goes before all its names.
+            Prefix of all its names.
         placement : array_like, shape (4, 4) or (3,), optional
-            Of its ground in what holds it.
+            Pose of its ground in that body or frame.
         joint : str
-            Kind of the joint between the two, ``<prefix>ground`` too.
+            Kind of the joint between the two, whose name is also ``<prefix>ground``.
         **more
             Further arguments of that joint, as for :meth:`joint`.
 
         Raises
         ------
         InputError
-            It is no robot.
+            `robot` is not a Robot.
         ModelError
-            Rows of a user's own, which know the coordinates of their own robot only; or a value that does not fit.
+            Custom rows, which depend on all coordinates of their robot; or a value that does not fit.
 
         Examples
         --------
@@ -191,7 +192,7 @@ class Editor:
         self._outputs += tuple(f"{kind}{colon}{prefix}{name}" for kind, colon, name in map(_parts, model.outputs))
 
     def _lists(self):
-        """What has been declared, by what it is."""
+        """The lists of declarations, by what they contain."""
         return {"body": self._bodies, "frame": self._frames, "joint": self._joints, "loop": self._loops,
                 "constraint": self._constraints, "actuator": self._actuators, "element": self._elements,
                 "shape": self._shapes}
@@ -203,7 +204,7 @@ class Editor:
             things += more
 
     def _find(self, what, name, more=()):
-        """The list that holds a thing, and its place there."""
+        """The list with a thing, and its index there."""
         lists = self._lists()
         if not isinstance(what, str) or what not in lists:
             raise ModelError(f"unknown kind of thing {shown(what)}, {suggestion(what, [*lists, *more])}")
@@ -213,7 +214,7 @@ class Editor:
         return lists[what], names.index(name)
 
     def _carried(self, bodies):
-        """Bodies and frames that some carry, these included."""
+        """All bodies and frames that some bodies carry, including these."""
         carried = set(bodies)
         for joint in depth_first([*self._joints, *(frame.joint for frame in self._frames)]):
             if joint.parent in carried:
@@ -221,9 +222,10 @@ class Editor:
         return carried
 
     def _drop(self, bodies=frozenset(), joints=frozenset(), others=frozenset()):
-        """Drop bodies and frames, coordinates of joints, loops and constraints, and all that names one of them.
+        """Remove bodies and frames, coordinates of joints, loops and constraints, and all declarations that name one of
+        them.
 
-        Of `joints` only the coordinates go: they do not move any more.
+        For `joints` only the coordinates are removed, as these joints no longer move.
         """
         still = {joint.name for joint in self._joints if joint.child in bodies} | joints
         gone = {x for joint in self._joints if joint.name in still for x in coordinates_of(joint)}
@@ -231,7 +233,7 @@ class Editor:
                            if {each.parent, each.child} & bodies or gone & getattr(each, "coefficients", {}).keys()}
         virtual = {loop.name + suffix for loop in self._loops if loop.name in others
                    for suffix in LOOP_KINDS[loop.kind].velocities}
-        lost = gone | virtual  # coordinates
+        lost = gone | virtual  # removed coordinates
         self._actuators[:] = [each for each in self._actuators
                               if not (each.bodies & bodies or lost & each.gears.keys())]
         self._elements[:] = [each for each in self._elements
@@ -248,13 +250,13 @@ class Editor:
 
 
 def coordinates_of(joint):
-    """Names of the coordinates of a joint in q, then of those in v that are called otherwise."""
+    """Names of the coordinates of a joint in q, followed by those in v with other names."""
     kind = JOINT_KINDS[joint.kind]
     return tuple(dict.fromkeys(joint.name + suffix for suffix in kind.coordinates + kind.velocities))
 
 
 def require_no_custom_rows(what, robot):
-    """Raise if a constraint has functions of the user's own."""
+    """Raise if a constraint is given by users' functions."""
     for each in robot.model.constraints:
         if each.kind == "custom":
             raise ModelError(f"{what}, constraint {shown(each.name)}: its functions take the coordinates of "
@@ -272,7 +274,7 @@ def _require_known(owner, values, known):
 
 
 def _parts(output):
-    """The kind of an output, the colon behind it, and what it names."""
+    """The kind of an output, the text after the colon, and the name in it."""
     return output.partition(":") if ":" in output else ("", "", output)
 
 
@@ -281,19 +283,19 @@ def _velocities_of(joints):
 
 
 def _choice(model):
-    """The independent coordinates of a model, all of a tree; None where they are chosen automatically."""
+    """The independent coordinates of a model; for a tree all coordinates; None if they are chosen automatically."""
     if model.independent:
         return model.independent
     return None if model.loops or model.constraints else _velocities_of(model.joints)
 
 
 def _actuators_of(joints):
-    """One for each velocity coordinate that is driven, as a robot has that declares none."""
+    """One actuator for each driven velocity coordinate: the inputs of a robot that declares none."""
     return tuple(Actuator(name, {name: 1.0}) for name in _velocities_of(each for each in joints if each.driven))
 
 
 def _prefixed(model, prefix):
-    """A model with a prefix before all names, that of the ground too."""
+    """A model with a prefix before all names, including that of the ground."""
     def named(each):
         names = {key: prefix + getattr(each, key) for key in ("name", "body", "parent", "child")
                  if getattr(each, key, None) is not None}

@@ -1,4 +1,4 @@
-"""The part of `Builder` that declares force elements: springs, bushings, friction, applied forces, any other law."""
+"""The part of `Builder` that declares force elements: springs, bushings, friction, applied forces, other laws."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ElementBuilder:
                law: GasSpring | Motor | PolynomialSpring | Callable[..., Any] | Any | None = None) -> None:
         """Declare a spring and damper between two points: the force along the line between them.
 
-        With x the distance of the points less `length`, they pull each other with
-        ``stiffness x + damping dx/dt + preload``, or with what the law says; a negative force pushes.
+        With x the distance of the points minus `length`, they are pulled together by ``stiffness x + damping dx/dt +
+        preload``, or by the force of the law; a negative force pushes.
 
         Parameters
         ----------
@@ -43,20 +43,20 @@ class ElementBuilder:
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
             The points: origins of frames in the two bodies.
         length : float
-            At rest [m].
+            Length at rest [m].
         stiffness, damping, preload : float
             [N/m, N s/m, N]
         law : GasSpring, Motor, PolynomialSpring, sympy.Expr or callable, optional
-            Instead of these: a law by name, as :class:`liedyn.GasSpring` or :class:`liedyn.Motor`; an expression in the
-            SymPy symbols x [m] and w [m/s], its rate (extra ``symbolic``); or a function ``law(x, w)`` that returns the
-            force and its derivatives by x and by w, three numbers: compiled (``@njit``) it is fast, a Python function
-            works and is slow.
+            Instead of these: a named law, such as :class:`liedyn.GasSpring` or :class:`liedyn.Motor`; an expression in
+            the SymPy symbols x [m] and w [m/s], its rate (extra ``symbolic``); or a function ``law(x, w)`` that returns
+            the force and its derivatives by x and by w, three numbers; best compiled (``@njit``), as a Python function
+            is slow.
 
         Raises
         ------
         ModelError
-            A number that is not finite, a negative length, or a law besides numbers; a law that fails at x = w = 0.01,
-            or does not return three numbers.
+            A number that is not finite, a negative length, or a law together with numbers; a law that fails at x = w =
+            0.01, or does not return three numbers.
 
         Examples
         --------
@@ -80,10 +80,10 @@ class ElementBuilder:
     def coordinate_force(self, name: str, coefficients: dict[str, Any], rest: float = 0.0, stiffness: float = 0.0,
                          damping: float = 0.0, preload: float = 0.0,
                          law: GasSpring | Motor | PolynomialSpring | Callable[..., Any] | Any | None = None) -> None:
-        """Declare a spring and damper on a sum of coordinates, as of a torsion bar, a tendon over pulleys or a motor.
+        """Declare a spring and damper on a sum of coordinates, for a torsion bar, a tendon over pulleys or a motor.
 
-        With x the sum of `coefficients` times coordinates less `rest`, the force on each of them is its coefficient
-        times ``-(stiffness x + damping dx/dt + preload)``, or times minus what the law says.
+        With x the sum of `coefficients` times coordinates minus `rest`, the force on each of them is its coefficient
+        times ``-(stiffness x + damping dx/dt + preload)``, or minus the force of the law.
 
         Parameters
         ----------
@@ -93,15 +93,15 @@ class ElementBuilder:
         rest : float
             Value of the sum at rest.
         stiffness, damping, preload : float
-            Of forces [N, N m] by the sum of coordinates [m, rad] and its rate.
+            Ratios of the force [N, N m] to the sum of coordinates [m, rad] and to its rate, and a constant force.
         law : GasSpring, Motor, PolynomialSpring, sympy.Expr or callable, optional
             As for :meth:`spring`.
 
         Raises
         ------
         ModelError
-            A number that is not finite, a coordinate that is unknown or part of a ball or free joint, or a law besides
-            numbers; a law that fails at x = w = 0.01, or does not return three numbers.
+            A number that is not finite, a coordinate that is unknown or part of a ball or free joint, or a law together
+            with numbers; a law that fails at x = w = 0.01, or does not return three numbers.
 
         Examples
         --------
@@ -116,25 +116,24 @@ class ElementBuilder:
 
     def friction(self, name: str, coordinate: str | dict[str, Any], coulomb: float, static: float | None = None,
                  stribeck: float = 0.1, viscous: float = 0.0, width: float = 1e-3) -> None:
-        """Declare dry friction of a joint: Coulomb's, with Stribeck's fall from static to sliding friction.
+        """Declare dry friction of a joint: Coulomb's, with Stribeck's decrease from static to sliding friction.
 
-        The force against the motion at the rate w is
-        ``(coulomb + (static - coulomb) exp(-(w / stribeck)^2)) tanh(w / width) + viscous w``. So it is smooth: below
-        `width` it creeps where it should stick, at the rate where the force is that of the load. A small `width` makes
-        the equations stiff: for steps h it should not be much below ``h coulomb / inertia``, or take an implicit
-        method.
+        The force against the motion at the rate w is ``(coulomb + (static - coulomb) exp(-(w / stribeck)^2)) tanh(w /
+        width) + viscous w``. This is smooth: instead of sticking, the joint creeps at a rate below `width` at which
+        friction balances the load. A small `width` makes the equations stiff: for steps h it should not be much below
+        ``h coulomb / inertia``, unless an implicit method is used.
 
         Parameters
         ----------
         name : str
         coordinate : str or dict
-            With one degree of freedom; or coefficients by coordinate, as for :meth:`coordinate_force`.
+            A coordinate with one degree of freedom; or coefficients by coordinate, as for :meth:`coordinate_force`.
         coulomb : float
             Sliding friction [N m, N].
         static : float, optional
             Friction where motion begins [N m, N]; by default `coulomb`.
         stribeck : float
-            Rate at which it has fallen from `static` to `coulomb` by all but 1/e [rad/s, m/s].
+            Rate at which the excess of `static` over `coulomb` has decreased to 1/e [rad/s, m/s].
         viscous : float
             [N m s/rad, N s/m]
         width : float
@@ -172,8 +171,8 @@ class ElementBuilder:
                 preload: ArrayLike = 0.0) -> None:
         """Declare a bushing: springs and dampers between two frames in all six directions.
 
-        With phi the rotation vector and p the displacement of the child's frame against the parent's, in the axes of
-        the parent's frame, it holds the energy ``s^T stiffness s / 2 + preload^T s``, s = (phi, p), whose slope is the
+        With phi the rotation vector and p the displacement of the child's frame relative to the parent's, in the axes
+        of the parent's frame, its energy is ``s^T stiffness s / 2 + preload^T s``, s = (phi, p), whose gradient is the
         wrench that pulls the child back; the dampers add ``damping (omega, dp/dt)`` with omega the relative angular
         velocity. So a bushing without damping conserves energy at any displacement, up to half a turn.
 
@@ -183,7 +182,7 @@ class ElementBuilder:
         parent, child : str
             Names of bodies; either may be ``"ground"``.
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
-            The frames, which coincide where the bushing is at rest.
+            The frames, which coincide when the bushing is at rest.
         stiffness, damping : array_like, shape (6, 6) or (6,)
             Angular part first [N m/rad, N/m; N m s/rad, N s/m]; six numbers are a diagonal, one number is all of them.
         preload : array_like, shape (6,)
@@ -192,7 +191,7 @@ class ElementBuilder:
         Raises
         ------
         ModelError
-            A number that is not finite, or a stiffness that is not symmetric, hence no slope of an energy.
+            A number that is not finite, or a stiffness that is not symmetric, so that there is no energy.
 
         Examples
         --------
@@ -221,7 +220,7 @@ class ElementBuilder:
                       torque: ArrayLike | Callable[..., Any] = (0.0, 0.0, 0.0), axes: str = "world") -> None:
         """Declare a force and a torque on a body, constant or a function of time.
 
-        In world axes they keep their directions while the body turns; in those of the body they turn with it.
+        In world axes their directions are fixed; in those of the body they rotate with it.
 
         Parameters
         ----------
@@ -237,7 +236,7 @@ class ElementBuilder:
         Raises
         ------
         ModelError
-            A number that is not finite, axes that are neither, or the ground for a body.
+            A number that is not finite, unknown axes, or the ground as the body.
         InputError
             A function that fails at t = 0, or does not return three numbers.
 
@@ -261,7 +260,7 @@ class ElementBuilder:
         self._elements.append(Element(measure, law, tuple(np.concatenate(constants).tolist()), functions))
 
     def _add_element(self, owner, measure, stiffness, damping, preload, law):
-        """With a linear law, or one of the user's own."""
+        """Add an element with a linear law, or one of the user's own."""
         given = zip(LAWS["linear"].numbers, (stiffness, damping, preload))
         values = {key: float(numbers(owner, key, value, ())) for key, value in given}
         if law is None:
@@ -274,21 +273,21 @@ class ElementBuilder:
             self._elements.append(Element(measure, law.kind, law.checked(owner)))
             return
         if hasattr(law, "free_symbols"):
-            from liedyn.model.symbolic import law_of  # SymPy is not needed for robots, and slow to import
+            from liedyn.model.symbolic import law_of  # SymPy is slow to import, and most robots do not need it
 
             law = law_of(owner, law)
         self._elements.append(Element(measure, "function", functions={"law": validation.function(owner, "law", law)}))
 
 
 def _displacement(owner, name, parent, child, parent_placement, child_placement, key="child_placement"):
-    """What measures the displacement of two frames."""
+    """The constraint that measures the displacement of two frames."""
     return Loop(name, "fixed", validation.text(owner, "parent", parent), validation.text(owner, "child", child),
                 validation.pose(owner, "parent_placement", parent_placement),
                 validation.pose(owner, key, child_placement), (), 0.0)
 
 
 def _sum(owner, name, coefficients, rest):
-    """What measures a sum of coordinates."""
+    """The constraint that measures a sum of coordinates."""
     form = CONSTRAINT_KINDS["coupling"]
     return Constraint(name, "coupling", rows=form.rows, holonomic=form.holonomic, offset=float(
         numbers(owner, "rest", rest, ())), coefficients=validation.coefficients(owner, form, coefficients))

@@ -1,4 +1,4 @@
-"""Force elements, and actuators that depend on the configuration, from their declaration to what kernels see."""
+"""Packing of force elements, and of actuators that depend on the configuration, for kernels."""
 
 from dataclasses import replace
 
@@ -13,10 +13,10 @@ from liedyn.model.kinds import LOOP_KINDS
 
 
 def pack_elements(model, velocities, build):
-    """The force elements as a model of their own with what they measure as its constraints; None if there are none.
+    """The force elements as a packed model with the measured displacements as its constraints; None if there are none.
 
-    `velocities` are the coordinates of the tree. What is measured at cut joints is not theirs alone, and so no
-    constraint: they are there, switched off, to have their coordinates read. `build` makes the robot.
+    `velocities` are the coordinates of the tree. Coordinates of cut joints cannot be measured by constraints on the
+    tree: their cut joints are included, switched off, so that the coordinates can be computed. `build` makes the robot.
     """
     driven = {k: Element(each.measure, "driven", (each.gear, 0.0)) for k, each in enumerate(model.actuators)
               if isinstance(each, Cylinder) or each.gears.keys() - set(velocities)}
@@ -54,7 +54,13 @@ def pack_elements(model, velocities, build):
 
 
 def _cut_joints(model, velocities, elements):
-    """The cut joints that elements act on, switched off, and of each name of their coordinates the loop and place.
+    """The cut joints that elements act on, switched off, and by coordinate name its loop and index.
+
+    Raises
+    ------
+    ModelError
+        An unknown coordinate; a cut joint with a target or switched off; a displacement of a ball, whose velocities are
+        not the rates of coordinates.
 
     Raises
     ------
@@ -82,13 +88,13 @@ def _cut_joints(model, velocities, elements):
 
 
 def is_rate_only(element):
-    """Does its force not depend on the displacement?"""
+    """True if its force does not depend on the displacement."""
     return element.law in ("friction", "motor", "driven") or element.law == "linear" and not (
         element.numbers[0] or element.numbers[2])
 
 
 def _measure(element, where):
-    """What measures it, under a name that no joint has, without coordinates of cut joints."""
+    """Its measuring constraint, under a name that no joint has, without coordinates of cut joints."""
     name = f"{element.name} ({'actuator' if element.law == 'driven' else 'force element'})"
     measure = replace(element.measure, name=name)
     if not element.coefficients.keys() & where.keys():
@@ -97,5 +103,5 @@ def _measure(element, where):
 
 
 def _is_angle(loop, k):
-    """Is a coordinate of a cut joint an angle? One that advances by a pitch counts its turns."""
+    """True if a coordinate of a cut joint is an angle; one with a pitch is not, as its turns are counted."""
     return LOOP_KINDS[loop.kind].motions[k][0] == "w" and not loop.pitch

@@ -1,6 +1,6 @@
-"""Small geometry of the model layer, in plain NumPy: poses from numbers, numbers from poses, bases of joints.
+"""Geometry of the model in plain NumPy: poses from numbers, numbers from poses, bases of joints.
 
-The algebra for kernels lives in :mod:`liedyn.lie`; describing a robot needs none of it and must not wait for Numba.
+The algebra for kernels is in :mod:`liedyn.lie`; describing a robot does not use it, so as not to import Numba.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def placement(xyz: ArrayLike = (0.0, 0.0, 0.0), rpy: ArrayLike | None = None,
     rpy : array_like, shape (3,), optional
         Roll, pitch, yaw [rad]: rotations about the fixed x, then y, then z axis, R = Rz(yaw) Ry(pitch) Rx(roll).
     quaternion : array_like, shape (4,), optional
-        Quaternion (x, y, z, w), of any length but zero. Give `rpy` or `quaternion`, not both.
+        Quaternion (x, y, z, w), of any length except zero. Pass `rpy` or `quaternion`, not both.
 
     Returns
     -------
@@ -65,7 +65,8 @@ def rotation_from_rpy(rpy):
 
 
 def rpy_from_rotation(R):
-    """Roll, pitch, yaw of a rotation; accurate at pitch = +-pi/2 too, because each angle allows for the ones before."""
+    """Roll, pitch, yaw of a rotation; accurate also at pitch = +-pi/2, because each angle accounts for the previous
+    ones."""
     yaw = np.arctan2(R[1, 0], R[0, 0])
     s, c = np.sin(yaw), np.cos(yaw)
     pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
@@ -74,7 +75,7 @@ def rpy_from_rotation(R):
 
 
 def rotation_from_quaternion(quaternion):
-    """Rotation of a quaternion (x, y, z, w) of any length but zero."""
+    """Rotation matrix of a quaternion (x, y, z, w) of any length except zero."""
     size = np.abs(quaternion).max()
     if not size > 0.0:
         raise ModelError(f"placement, quaternion: must not be zero, got {shown(quaternion.tolist())}")
@@ -98,25 +99,25 @@ def rotation_pose(R):
 
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
-"""Numbers of a rotation below this are what rounding leaves of zero."""
+"""Entries of a rotation below this are rounding errors of zero."""
 
 
 def is_along_z(axis):
-    """Does a unit vector point along z or against it, to rounding?"""
+    """True if a unit vector points along z or -z, up to rounding."""
     return bool(np.all(np.abs(axis[:2]) < ROUNDING))
 
 
 def z_to(axis):
     """The smallest rotation that takes z to the unit vector `axis` (exact for coordinate axes).
 
-    For -z itself, to rounding, which has many, it is half a turn about x.
+    For -z, up to rounding, it is not unique; then it is half a turn about x.
     """
     if is_along_z(axis) and axis[2] < 0.0:
         return np.diag([1.0, -1.0, -1.0])
-    w = skew(np.array([-axis[1], axis[0], 0.0]))  # z x axis, of the length of the sine
+    w = skew(np.array([-axis[1], axis[0], 0.0]))  # z x axis, whose length is the sine
     if axis[2] > 0.0:
         return np.eye(3) + w + w @ w / (1.0 + axis[2])
-    w = w / np.hypot(axis[0], axis[1])  # 1 + cosine would lose its digits around -z
+    w = w / np.hypot(axis[0], axis[1])  # normalised, as 1 + cosine would lose its digits near -z
     return np.eye(3) + np.hypot(axis[0], axis[1]) * w + (1.0 - axis[2]) * (w @ w)
 
 
@@ -130,21 +131,21 @@ def joint_basis(axes):
     return z_to(axes[0]) if len(axes) == 1 else np.column_stack([*axes, np.cross(*axes)])
 
 
-# Rotations from a basis to a link frame whose z axis is column 0, 1 or 2 of the basis.
+# Rotations from a basis to a link frame whose z axis is column 0, 1 or 2 of the basis
 COLUMN_TO_Z = tuple(z_to(axis) for axis in np.eye(3))
 
 def facing(axis):
-    """The smallest turn about z after which `axis`, not along z, lies in the new yz plane."""
+    """The smallest rotation about z that brings `axis`, which is not along z, into the yz plane."""
     x, y = np.where(np.abs(axis[:2]) < ROUNDING, 0.0, axis[:2])
     s, c = np.array([x, y]) / np.copysign(np.hypot(x, y), y)
     return np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
 def turns(R):
-    """Cosines and sines of the angles in R = Rz(beta) Rx(alpha) Rz(gamma), beta zero wherever it can be.
+    """Cosines and sines of the angles in R = Rz(beta) Rx(alpha) Rz(gamma), with beta zero if possible.
 
-    Every rotation is such a product. Where alpha is small only beta + gamma is well defined: any beta will do then, and
-    gamma is what the other two leave.
+    Every rotation is such a product. For small alpha only beta + gamma is well defined; gamma is then computed from R
+    and the other two angles.
 
     Parameters
     ----------

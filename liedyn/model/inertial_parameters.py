@@ -1,4 +1,5 @@
-"""The ten inertial parameters of each body, in which the equations of motion are linear; a robot that has others."""
+"""The ten inertial parameters of each body, in which the equations of motion are linear; robots with other
+parameters."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TRIANGLE = np.triu_indices(3)
 
 
 def inertial_parameters(robot: Robot) -> Array:
-    """Masses, first moments and rotational inertias of all bodies: the parameters that `regressor` multiplies.
+    """Masses, first moments and rotational inertias of all bodies: the parameters of `regressor`.
 
     Parameters
     ----------
@@ -32,13 +33,13 @@ def inertial_parameters(robot: Robot) -> Array:
     pi : ndarray, shape (nbodies, 10)
         A row for each of ``robot.body_names``: mass m [kg], first moment m c [kg m] and rotational inertia xx, xy, xz,
         yy, yz, zz [kg m^2] about the origin of the body's frame (not about the centre of mass c), in the axes of that
-        frame, which is the joint's that carries it. Off the diagonal stand entries of the matrix, hence minus the
-        products of inertia.
+        frame, which is the child frame of its joint. The off-diagonal entries are those of the matrix, that is, minus
+        the products of inertia.
 
     Raises
     ------
     InputError
-        It is no robot.
+        `robot` is not a Robot.
 
     Notes
     -----
@@ -71,20 +72,20 @@ def with_inertial_parameters(robot: Robot, pi: ArrayLike) -> Robot:
     Returns
     -------
     Robot
-        At the time of this one, with its switches and targets.
+        With the time, switches and targets of `robot`.
 
     Raises
     ------
     InputError
-        It is no robot, a shape does not fit, or an entry is not finite.
+        `robot` is not a Robot, a shape does not fit, or an entry is not finite.
     ModelError
-        A mass is negative or, where there is a first moment, zero; or an inertia about the centre of mass has a
-        negative principal moment: no body is like that, and motions would not be determined.
+        A mass is negative, or zero with a nonzero first moment; or an inertia about the centre of mass has a negative
+        principal moment, for which motions would not be determined.
 
     Warns
     -----
     ModelWarning
-        An inertia that no real body has: its largest principal moment exceeds the sum of the other two.
+        An inertia that is physically impossible: its largest principal moment exceeds the sum of the other two.
 
     Examples
     --------
@@ -111,6 +112,6 @@ def with_inertial_parameters(robot: Robot, pi: ArrayLike) -> Robot:
 
 
 def parallel_axes(m, c):
-    """m (|c|^2 1 - c c^T), what the centre of mass at c adds to a rotational inertia, shape (..., 3, 3)."""
+    """m (|c|^2 1 - c c^T), the parallel-axis term of a mass at c, shape (..., 3, 3)."""
     m, c = np.asarray(m)[..., None, None], np.asarray(c)
     return m * ((c ** 2).sum(axis=-1)[..., None, None] * np.eye(3) - c[..., :, None] * c[..., None, :])

@@ -1,8 +1,8 @@
-"""The kinds of joints and of constraints: how each is made of primitive motions, and what its coordinates are called.
+"""The kinds of joints and of constraints: their primitive motions, and the names of their coordinates.
 
 A joint kind is a chain of primitives. Each primitive moves about or along one column of the joint's basis
 (:func:`liedyn.model.frames.joint_basis`); a joint kind of several primitives becomes a chain of packed links with
-massless links in between, yet stays one joint to the user. A primitive is a chain of itself, and its compiled parts are
+massless links in between, but is one joint for the user. A primitive is a chain of itself; its compiled functions are
 in `liedyn.mechanics.tree.joints`.
 """
 
@@ -27,24 +27,24 @@ class JointKind:
     Attributes
     ----------
     motions : tuple of str
-        The component of the twist of child against parent that each velocity coordinate is measured by.
+        The component of the child's twist relative to the parent that each velocity coordinate measures.
     velocities : tuple of str
         Suffixes of the velocity coordinates, nv of them.
     coordinates : tuple of str
         Suffixes of the configuration coordinates, nq of them: the same unless there is a quaternion, which comes first.
     axes : tuple of (float, float, float)
-        Default axes; its length says how many axes the user may give.
+        Default axes, as many as the user may specify.
     has_pitch : bool
-        Does it need a pitch?
+        Whether it needs a pitch.
     is_primitive : bool
-        Is it a link of its own, not a chain of revolute and prismatic ones? Then it has one, three or six velocities.
+        Whether it is one link, not a chain of revolute and prismatic ones; it then has one, three or six velocities.
     screws : callable or None
         Twists (nv, 6) of unit velocities of a primitive by its pitch; None for the components themselves.
     forbidden : tuple of str
         As a cut joint: the components, in the cut frame, that are zero. A helical cut forbids vz - pitch wz, a
         universal cut the rotation about axis x axis2. Empty if it cannot be cut.
     is_of_tree : bool
-        Can it be a joint of the tree?
+        Whether it can be a joint of the tree.
     """
 
     motions: tuple
@@ -71,7 +71,7 @@ class JointKind:
 
     @property
     def are_lengths(self):
-        """Of each coordinate: is it a length?"""
+        """For each coordinate, True if it is a length."""
         of_motions = [each[0] == "v" for each in self.motions]
         return [False] * 4 + of_motions[3:] if self.has_quaternion else of_motions
 
@@ -92,7 +92,7 @@ class JointKind:
         return np.eye(6)[:, components(self.motions)] if self.screws is None else np.array(self.screws(pitch)).T
 
     def moves_along_z(self, pitch):
-        """Does a primitive move about and along the z axis of its link only?"""
+        """True if a primitive moves only about and along the z axis of its link."""
         return not self.screws_of(pitch)[[0, 1, 3, 4]].any()
 
 
@@ -103,7 +103,7 @@ _SLIDES = (".x", ".y", ".z")
 
 
 def _kind(motions, velocities=("",), axes=(), coordinates=None, **more):
-    """By default, the kind can be a cut joint, and forbids what is no motion of it."""
+    """A kind that, by default, can be a cut joint and forbids all components of a twist that are not its motions."""
     motions = tuple(motions.split())
     more.setdefault("forbidden", tuple(each for each in TWIST if each not in motions))
     return JointKind(motions, velocities, coordinates or velocities, axes, **more)
@@ -122,7 +122,8 @@ _JOINTS = {
     "translational": _kind("vx vy vz", _SLIDES),
     "spherical": _kind("wx wy wz", _ROTATIONS, coordinates=_QUATERNION, is_primitive=True),
     "free": _kind("wx wy wz vx vy vz", _ROTATIONS + _SLIDES, coordinates=_QUATERNION + _SLIDES, is_primitive=True),
-    # a point of the child on the z line of frame A: only its slide is a coordinate, so that it is no joint of the tree
+    # the origin of the child stays on the z line of frame A: only its slide is a coordinate, so it cannot be a joint of
+    # the tree
     "inline": _kind("vz", axes=(_Z,), forbidden=("vx", "vy"), is_of_tree=False),
 }
 (FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, TRANSLATIONAL, SPHERICAL, FREE,
@@ -135,28 +136,28 @@ LOOP_KINDS = {name: kind for name, kind in _JOINTS.items() if kind.forbidden}
 
 @dataclass(frozen=True)
 class ConstraintKind:
-    """A constraint that is no cut joint.
+    """A constraint other than a cut joint.
 
     Attributes
     ----------
     rows : tuple of str
         Suffixes of its rows' names.
     holonomic : int
-        How many of them, the first ones, have a residual.
+        Number of rows with a residual, which come first.
     needs : tuple of str
-        Parameters that must be given.
+        Required parameters.
     takes : tuple of str
-        Parameters that may be given.
+        Optional parameters.
     one_sided : bool
-        May it be unilateral? Then its first row is the gap.
+        Whether it can be unilateral, with its first row as the gap.
     tangential : tuple of str
-        Suffixes of the rows that friction adds, where `rows` has none for it.
+        Suffixes of additional rows for friction, if `rows` has none for it.
     undefined : str
-        Where its rows have no direction, in words; empty if they have one everywhere.
+        Text describing where its rows have no direction; empty if they always have one.
     family : str
         The module of `liedyn.mechanics.constraints.families` with its kernels.
     coefficients : int
-        Of what couples coordinates rather than bodies: numbers for each of them; else 0.
+        For couplings of coordinates, the number of coefficients for each; else 0.
     """
 
     rows: tuple
@@ -170,7 +171,7 @@ class ConstraintKind:
     coefficients: int = 0
 
 
-# In the order of their codes in the packed model, behind the cut joints. Rolling adds the rows behind the first one.
+# In the order of their codes in the packed model, after the cut joints. Rolling adds the rows after the first one.
 CONSTRAINT_KINDS = {
     "distance": ConstraintKind((".gap",), 1, ("length",), (), True, (".x", ".y", ".z"), "its two points coincide"),
     "on_plane": ConstraintKind((".gap",), 1, (), ("axis",), True, (".x", ".y")),
@@ -196,5 +197,5 @@ KINDS = (*_JOINTS, *CONSTRAINT_KINDS)
 
 
 def neutral(kind):
-    """Neutral coordinates of a joint kind: zeros, and the identity where there is a quaternion."""
+    """Neutral coordinates of a joint kind: zeros, and the identity for a quaternion."""
     return [1.0 if suffix == ".qw" else 0.0 for suffix in kind.coordinates]

@@ -1,13 +1,13 @@
-"""Laws of force elements that measure one length, or one sum of coordinates, x with the rate w.
+"""Laws of force elements that depend on a length or a sum of coordinates x and its rate w.
 
-Each is registered here with its numbers: a function of x, w and these returns
+Each is registered here with its parameters: a function of x, w and these returns
 
-    f          the force, positive where it pulls
+    f          the force, positive if it pulls
     f_x, f_w   its slopes
-    held       the part of f that is the slope of an energy, which the element stores and gives back
+    held       the conservative part of f, the derivative of an energy
     energy     that energy
 
-To add a law is to write it here, and a class with the same numbers if users are to name it.
+To add a law, write it here, and a class with the same parameters if it is to be public.
 """
 # mypy: ignore-errors
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Law(NamedTuple):
-    """A law of one length: names of its numbers in their order, and the formula."""
+    """A law of one length: the names of its parameters in order, and the formula."""
 
     numbers: tuple
     formula: object
 
 
 LAWS = {}
-"""By name; the codes of laws are their places."""
+"""The laws by name; a law's code is its index."""
 
 
 def _law(formula):
@@ -49,8 +49,8 @@ def linear(x, w, stiffness, damping, preload):
 
 @_law
 def friction(x, w, coulomb, static, stribeck, width, viscous):
-    """Stribeck's curve (Armstrong-Helouvry, Dupont and Canudas de Wit 1994), Coulomb's where static = coulomb, with the
-    jump at rest drawn out over a width: it creeps where it should stick."""
+    """Stribeck's curve (Armstrong-Helouvry, Dupont and Canudas de Wit 1994), or Coulomb's if static = coulomb, with the
+    jump at rest smoothed over `width`, so that it creeps instead of sticking."""
     grip = coulomb + (static - coulomb) * math.exp(-(w / stribeck) ** 2)
     grip_w = -2.0 * w / stribeck ** 2 * (grip - coulomb)
     sense = math.tanh(w / width)
@@ -60,7 +60,7 @@ def friction(x, w, coulomb, static, stribeck, width, viscous):
 
 @_law
 def gas_spring(x, w, force, column, exponent, damping):
-    left = 1.0 + x / column  # of the column of gas; none is left where this is zero, and no number comes out below
+    left = 1.0 + x / column  # relative length of the gas column; the result is NaN if it is negative
     size = math.log(left)
     held = -force * math.exp(-exponent * size)
     work = -size if exponent == 1.0 else math.expm1((1.0 - exponent) * size) / (exponent - 1.0)
@@ -87,12 +87,12 @@ def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cu
 
 @_law
 def driven(x, w, gear, u):
-    """An actuator: it drives x onwards with what the input says, which is written here before the law is asked."""
+    """An actuator: a force gear u that increases x; u is stored here before the law is evaluated."""
     return -gear * u, 0.0, 0.0, 0.0, 0.0
 
 
 class NamedLaw:
-    """What classes of laws have in common: a file writes them as tables with their `kind`."""
+    """Base class of laws that users name; files write them as tables with their `kind`."""
 
     kind: ClassVar[str]
     positive: ClassVar[tuple[str, ...]] = ()
@@ -102,7 +102,12 @@ class NamedLaw:
         self.checked(type(self).__name__)
 
     def checked(self, owner: str) -> Any:
-        """The numbers, in the order of the law.
+        """The parameters, in the order of the law.
+
+        Raises
+        ------
+        ModelError
+            One is not finite, negative, or zero where it must be positive.
 
         Raises
         ------
@@ -119,7 +124,7 @@ class NamedLaw:
         return tuple(values[key] for key in LAWS[self.kind].numbers)
 
     def table(self) -> dict[str, Any]:
-        """As files have it."""
+        """The table that represents it in files."""
         given = {each.name: getattr(self, each.name) for each in fields(self)
                  if getattr(self, each.name) != each.default}
         return {"kind": self.kind} | given
@@ -127,19 +132,19 @@ class NamedLaw:
 
 @dataclass(frozen=True)
 class GasSpring(NamedLaw):
-    """A gas spring: it pushes with ``force (column / (column + x))^exponent`` less ``damping dx/dt``.
+    """A gas spring: it pushes with ``force (column / (column + x))^exponent`` minus ``damping dx/dt``.
 
     In files ``law = { kind = "gas_spring", force = 200.0, column = 0.6 }``.
 
     Parameters
     ----------
     force : float
-        At x = 0, extended [N].
+        Force at x = 0, extended [N].
     column : float
-        Length of its column of gas there, the volume divided by the area of the rod [m]: where x has come down to
-        -column no gas would be left, and there is no force to compute with.
+        Length of the gas column there, its volume divided by the area of the rod [m]; the force is undefined for x <=
+        -column.
     exponent : float
-        1 where heat has time to pass, as in most; 1.4 in fast motion.
+        1 for isothermal motion, the usual case; 1.4 for fast, adiabatic motion.
     damping : float
         [N s/m]
 
@@ -168,19 +173,19 @@ class GasSpring(NamedLaw):
 
 @dataclass(frozen=True)
 class Motor(NamedLaw):
-    """A motor with its line of torque by speed: it drives with ``stall_torque (supply - w / no_load_speed)``.
+    """A motor with a linear torque-speed curve: it drives with ``stall_torque (supply - w / no_load_speed)``.
 
     In files ``law = { kind = "motor", stall_torque = 3.0, no_load_speed = 50.0 }``.
 
     Parameters
     ----------
     stall_torque : float
-        At rest [N m, N].
+        Torque at rest [N m, N].
     no_load_speed : float
-        Rate at which nothing of it is left [rad/s, m/s].
+        Rate at which the torque vanishes [rad/s, m/s].
     supply : float
-        Part of the full voltage: 0 for a motor that brakes as a shorted one does, to which an actuator of gear
-        `stall_torque` adds what is driven by a signal.
+        Fraction of the full voltage: 0 for a shorted motor, which brakes; an actuator of gear `stall_torque` then adds
+        the torque of a signal.
 
     Raises
     ------
@@ -206,9 +211,9 @@ class Motor(NamedLaw):
 
 @dataclass(frozen=True)
 class PolynomialSpring(NamedLaw):
-    """A spring and damper of third degree, with slack if wanted, as MuJoCo has them.
+    """A spring and damper of third degree, with optional slack, as in MuJoCo.
 
-    With y = x where x is negative, 0 from there to `slack`, and x - slack beyond, the force is
+    With y = x for negative x, 0 up to x = `slack`, and x - slack beyond, the force is
     ``stiffness y + quadratic y^2 + cubic y^3 + damping w + quadratic_damping w |w| + cubic_damping w^3``. In files
     ``law = { kind = "polynomial", stiffness = 20.0, cubic = 3.0 }``.
 
@@ -217,9 +222,9 @@ class PolynomialSpring(NamedLaw):
     stiffness, quadratic, cubic : float
         [N/m, N/m^2, N/m^3], or [N m] by powers of [rad].
     damping, quadratic_damping, cubic_damping : float
-        By powers of the rate [m/s, rad/s]; the second changes its sign with the rate, as drag does.
+        Coefficients of powers of the rate [m/s, rad/s]; the second term changes its sign with the rate, as drag does.
     slack : float
-        So far the length may grow from where x is zero before the spring pulls [m, rad].
+        Value of x, above zero, up to which the spring does not pull [m, rad].
 
     Examples
     --------
@@ -246,7 +251,7 @@ NAMED = {each.kind: each for each in (GasSpring, Motor, PolynomialSpring)}
 
 
 def named(kind):
-    """The class of a law that a file names."""
+    """The class of a law named in a file."""
     if not isinstance(kind, str) or kind not in NAMED:
         raise ModelError(f"unknown kind of law {shown(kind)}, {suggestion(kind, list(NAMED))}")
     return NAMED[kind]

@@ -1,8 +1,8 @@
 """From bodies and joints to links: depth-first order, joints as chains of primitives, fixed joints lumped.
 
-Every joint that moves becomes one packed link per primitive; only the last link of the chain carries inertia. A body
-held by a fixed joint adds its inertia to the link that carries its parent. How a link's frame is turned about its own
-axis is free: it is chosen so that few turns about coordinate axes lead to the next link.
+Every joint that is not fixed becomes one packed link per primitive; only the last link of the chain carries inertia. A
+body held by a fixed joint adds its inertia to the link that carries its parent. The rotation of a link's frame about
+its own axis is arbitrary: it is chosen so that few rotations about coordinate axes lead to the next link.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from liedyn.model.kinds import JOINTS, JOINT_KINDS, REVOLUTE
 
 @dataclass
 class Link:
-    """One packed link; the inertia is that of all bodies lumped into it, about the link's origin in link axes."""
+    """A packed link; its inertia is that of all bodies lumped into it, about the link's origin in link axes."""
 
     parent: int
     primitive: int
@@ -37,24 +37,25 @@ class Link:
         self.inertia += R @ body.inertia @ R.T - body.mass * skew(com) @ skew(com)
 
     def turn(self, Z):
-        """Turn the frame about its own z axis: its axes become the columns of Z. It moves along z as before."""
+        """Rotate the frame about its own z axis: its axes become the columns of Z. Its motion along z does not
+        change."""
         self.placement = self.placement @ rotation_pose(Z)
         self.moment, self.inertia = Z.T @ self.moment, Z.T @ self.inertia @ Z
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The links of a model and where its bodies lie in them.
+    """The links of a model, and the poses of its bodies in them.
 
     Attributes
     ----------
     joints : list of Joint
-        The joints that move, in the order of their links.
+        The joints that are not fixed, in the order of their links.
     links : list of Link
     body_links : dict
-        Link number by name of a body or frame, -1 for the ground and all that is fixed to it.
+        Link number by name of a body or frame, -1 for the ground and bodies fixed to it.
     body_poses : dict
-        Pose in its link, (4, 4), by these names.
+        Pose in its link, (4, 4), by name of a body or frame.
     """
 
     joints: list
@@ -64,7 +65,7 @@ class Tree:
 
 
 def depth_first(joints):
-    """The joints that hang on the ground, parents first, the children of a body in the order of declaration."""
+    """The joints connected to the ground, parents first, the children of a body in the order of declaration."""
     children = defaultdict(list)
     for joint in joints:
         children[joint.parent].append(joint)
@@ -90,7 +91,7 @@ def link_tree(model):
 
 
 def _face_children(tree):
-    """A link that moves along its z axis may be turned about it: the axis of its first child is brought into yz."""
+    """Rotate links that move along their z axis so that the axis of their first child lies in the yz plane."""
     carried, bodies = defaultdict(list), defaultdict(list)
     for link in tree.links:
         carried[link.parent].append(link)
@@ -109,7 +110,7 @@ def _face_children(tree):
 
 
 def _attach(tree, joint):
-    """Append the links of `joint`, and place its child body."""
+    """Append the links of `joint`, and set the pose of its child body."""
     link = tree.body_links[joint.parent]
     pose = tree.body_poses[joint.parent] @ joint.placement
     chain = JOINT_KINDS[joint.kind].chain

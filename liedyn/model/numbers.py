@@ -1,15 +1,15 @@
-"""Numbers that a user declares, as finite float arrays of the shapes they must have."""
+"""Declared numbers as finite float arrays of the required shapes."""
 
 import numpy as np
 
 from liedyn.machine.arguments import floats
 from liedyn.machine.errors import InputError, ModelError, shown
 
-LARGEST = 1e30  # in SI units: products of a few such numbers, as dynamics and its derivatives take, stay finite
+LARGEST = 1e30  # in SI units: products of a few such numbers, as in dynamics and its derivatives, are finite
 
 
 def numbers(owner, key, value, shape, bounds=False):
-    """`value` as a float array of the given shape, no entry larger than `LARGEST`; bounds may be infinite too."""
+    """`value` as a float array of the given shape, no entry larger than `LARGEST`; `bounds` may be infinite."""
     array = any_numbers(owner, key, value)
     if array.shape != shape:
         expected = "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
@@ -23,7 +23,8 @@ def numbers(owner, key, value, shape, bounds=False):
 
 
 def any_numbers(owner, key, value):
-    """`value` as a float array of any shape; entries may be infinite or NaN, but no text, dates, truths or masks."""
+    """`value` as a float array of any shape; entries may be infinite or NaN, but not text, dates, truth values or
+    masked."""
     try:
         return floats(key, value).copy()
     except InputError as error:

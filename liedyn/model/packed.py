@@ -30,24 +30,27 @@ LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
 LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
 N_CLUSTERS, CLUSTERS_AT = 16, 17
 SPARSE = 18
-"""Of long chains of loops: room for the entries of L and U (`liedyn.mechanics.constraints.sparse_factor`); else 0."""
-WEIGHED = 19  # 1 where some weights of rows or columns are not 1
+"""For long chains of loops: number of entries reserved for L and U (`liedyn.mechanics.constraints.sparse_factor`); else
+0."""
+WEIGHED = 19  # 1 if some weights of rows or columns are not 1
 HEADER = 20
 GRAVITY, TIME = 0, 3  # in floats
 GRAVITY_SIZE = 4
 
-# Records: size, then what each place holds.
+# Records: size, then the meaning of each entry.
 LINK_I = 8
 LINK_PARENT, LINK_PRIMITIVE, LINK_IQ, LINK_IV, LINK_NV, LINK_NQ, LINK_JOINT = range(7)
 LINK_F = 40
 LINK_PLACEMENT, LINK_MASS, LINK_MOMENT, LINK_INERTIA, LINK_PITCH = 0, 12, 13, 16, 22  # inertia: xx, xy, xz, yy, yz, zz
 LINK_TURNS, LINK_SHIFT = 23, 29  # the placement as Rz(beta) (Rx(alpha) Rz(gamma), r): cosines and sines; r
-LINK_SPREAD, LINK_END = 32, 38  # Q = sum of m r r^T, the second moments that go with the inertia, in the same order
+# Q = sum of m r r^T, the second moments that correspond to the inertia, in the same order
+LINK_SPREAD, LINK_END = 32, 38
 
 DOF_I = 6
 DOF_LINK, DOF_PREVIOUS = range(2)  # previous dof towards the root, -1 if none
-DOF_ROOT, DOF_END = 2, 3  # the first dof on the way from the ground to this one; the first one behind all it carries
-DOF_FORK, DOF_STRETCH = 4, 5  # number among those that carry several dofs directly, else -1; first dof behind a fork
+# the first dof on the way from the ground to this one; the first one after all that it carries
+DOF_ROOT, DOF_END = 2, 3
+DOF_FORK, DOF_STRETCH = 4, 5  # number among those that carry several dofs directly, else -1; first dof after a fork
 DOF_F = 4
 DOF_ARMATURE, DOF_DAMPING, DOF_STIFFNESS = range(3)
 
@@ -58,32 +61,33 @@ BODY_POSE = 0  # of the body in its link; in the world if the link is -1
 
 LOOP_I = 19  # cut joints first, then all other constraints, in one list of records
 LOOP_LINK_A, LOOP_LINK_B, LOOP_KIND, LOOP_ROW, LOOP_NROWS, LOOP_VIRTUAL, LOOP_NVIRTUAL = range(7)
-LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # status, below; how many of its rows, the first ones, are holonomic
-LOOP_TARGET, LOOP_TARGET_SIZE = 9, 10  # address of the function that moves frame A (0: none), and how much it returns
-LOOP_COEFFICIENTS = 11  # coupling: where its coefficients, one for each of nv, begin in floats
+LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # status, below; number of holonomic rows, which come first
+LOOP_TARGET, LOOP_TARGET_SIZE = 9, 10  # address of the function that moves frame A (0: none), and size of its result
+LOOP_COEFFICIENTS = 11  # coupling: index in floats of its coefficients, one for each of nv
 LOOP_RESIDUAL, LOOP_JACOBIAN, LOOP_DRIFT, LOOP_BIAS, LOOP_DERIVATIVES, LOOP_FORCE = range(12, 18)  # addresses, custom
-LOOP_SIDE = 18  # +1 or -1: the residual of the first row is kept from falling below zero, or from rising above; else 0
+LOOP_SIDE = 18  # +1 or -1: the residual of the first row must not become negative, or positive; else 0
 LOOP_F = 93
 LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their links, axes folded into z (or x, y)
 LOOP_LENGTH, LOOP_RADIUS, LOOP_DIRECTION = 25, 26, 27  # of the parent's side; of the child's; child's axis in frame B
 LOOP_MOTION, LOOP_TWIST, LOOP_RATE = 30, 42, 48  # of the moving frame in A: pose, body-fixed twist, its rate
-LOOP_FOLDING, LOOP_TOLD = 54, 63  # rotation from the folded to the user's axes of frame A; what the target returned
+LOOP_FOLDING, LOOP_TOLD = 54, 63  # rotation from the folded to the user's axes of frame A; result of the target
 
 LOOP_RESTITUTION, LOOP_FRICTION = 91, 92  # of one-sided constraints
 
-# Status of a constraint. Positive ones have rows: all of them, or, of a contact that slides, those with a residual. An
-# open contact has none, but it is watched.
+# Status of a constraint. Positive ones have rows: all of them, or those with a residual for a sliding contact. An open
+# contact has no rows, but is monitored.
 OPEN, OFF, ON, SLIDING = -1, 0, 1, 2
-STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}  # what that of a one-sided one is called
+STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}  # names for one-sided constraints
 
-CLUSTER_I = 4  # constraints that share degrees of freedom; the last cluster has no rows, and what no constraint moves
-CLUSTER_NROWS, CLUSTER_NDOFS, CLUSTER_ROWS, CLUSTER_DOFS = range(4)  # how many, and where in ints their numbers begin
+# constraints that share degrees of freedom; the last cluster has no rows, and the other degrees of freedom
+CLUSTER_I = 4
+CLUSTER_NROWS, CLUSTER_NDOFS, CLUSTER_ROWS, CLUSTER_DOFS = range(4)  # how many, and index in ints of their numbers
 
 _TRIANGLE = np.triu_indices(3)
 
 
 class PackedModel(NamedTuple):
-    """A robot as kernels see it: what they call `model`."""
+    """A robot in the form that kernels use, as their argument `model`."""
 
     ints: np.ndarray
     floats: np.ndarray
@@ -95,12 +99,12 @@ def links_of(model):
 
 
 def dofs_of(model):
-    """Those of degrees of freedom (nv, DOF_I) and (nv, DOF_F)."""
+    """Views of the records of degrees of freedom: integers (nv, DOF_I) and numbers (nv, DOF_F)."""
     return _records(model, NV, DOFS_AT, DOF_I, DOF_FLOATS_AT, DOF_F)
 
 
 def constraints_of(model):
-    """Those of constraints, cut joints first, (count, LOOP_I) and (count, LOOP_F)."""
+    """Views of the records of constraints, cut joints first: integers (count, LOOP_I) and numbers (count, LOOP_F)."""
     return _records(model, N_LOOPS, LOOPS_AT, LOOP_I, LOOP_FLOATS_AT, LOOP_F)
 
 
@@ -147,14 +151,14 @@ def pack(model, tree):
 
 
 def status_code(on, one_sided):
-    """The status of a constraint switched to True or False or, if it is one-sided, a word; None for anything else."""
+    """The status for True, False or, for a one-sided constraint, a word; None for anything else."""
     if isinstance(on, bool | np.bool_):
         return (OPEN if one_sided else ON) if on else OFF
     return {word: code for code, word in STATUS.items()}.get(on) if one_sided and isinstance(on, str) else None
 
 
 def _offsets(start, parts):
-    """Where each part begins when they follow one another from `start`."""
+    """Start indices of parts that follow one another from `start`."""
     return [start + sum(part.size for part in parts[:k]) for k in range(len(parts))]
 
 
@@ -197,7 +201,7 @@ def _dofs(tree):
             ints.append([number, previous, root, len(ints) + 1, -1, 0])
             previous = len(ints) - 1
         last[number] = previous
-    for dof in reversed(ints):  # depth first: what a dof carries follows it without a gap
+    for dof in reversed(ints):  # depth first: the dofs that a dof carries follow it without a gap
         if dof[DOF_PREVIOUS] >= 0:
             ints[dof[DOF_PREVIOUS]][DOF_END] = max(ints[dof[DOF_PREVIOUS]][DOF_END], dof[DOF_END])
     carriers = sorted(dof[DOF_PREVIOUS] for dof in ints if dof[DOF_PREVIOUS] >= 0)
@@ -253,7 +257,7 @@ def rows_of(each):
 
 
 def _frames(each, folding, both, tree, record):
-    """Frames A and B; the axis of a cut joint is folded in both, that of a surface in A."""
+    """Frames A and B; the axis of a cut joint is rotated to z in both, that of a surface in A only."""
     fold = rotation_pose(folding)
     frame_a = tree.body_poses[each.parent] @ each.parent_placement @ fold
     frame_b = tree.body_poses[each.child] @ each.child_placement @ (fold if both else np.eye(4))
@@ -264,7 +268,7 @@ def _frames(each, folding, both, tree, record):
 
 
 def _room(model, nv, ints, start):
-    """Numbers behind the records: coefficients of couplings (zero as yet), scratch space of custom rows."""
+    """Numbers after the records: coefficients of couplings (still zero), scratch space of custom rows."""
     sizes = []
     for each, numbers in zip(model.constraints, ints[len(model.loops):]):
         size = CONSTRAINT_KINDS[each.kind].coefficients * nv

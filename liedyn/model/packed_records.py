@@ -54,7 +54,7 @@ def put6(lane, x, k, V):
 
 @inline
 def put_column(lane, matrix, columns, j, V):
-    """Column j of a matrix of six rows that lie `columns` numbers apart."""
+    """Write column j of a matrix of six rows, which are `columns` numbers apart."""
     w, u = V
     for r in range(3):
         store(lane, matrix, r * columns + j, w[r])
@@ -106,7 +106,7 @@ def get_inertia(lane, x, k):
 
 @inline
 def as_twist(x, k):
-    """Six of many numbers, from the k-th on, as a twist or wrench."""
+    """Six numbers from the k-th on, as a twist or wrench."""
     return (x[k], x[k + 1], x[k + 2]), (x[k + 3], x[k + 4], x[k + 5])
 
 
@@ -128,7 +128,7 @@ def put_inertia(lane, x, k, I):
 
 @inline
 def number(model, k):
-    """One number of the model, a plain float."""
+    """One number of the model, as a float."""
     return load(SCALAR, model.floats, k)
 
 
@@ -154,14 +154,14 @@ def constant3(lane, model, k):
 
 @inline
 def constant_pose(lane, model, k):
-    """A pose of the model: R row by row, then p."""
+    """A pose of the model: R by rows, then p."""
     R = constant3(lane, model, k) + constant3(lane, model, k + 3) + constant3(lane, model, k + 6)
     return R, constant3(lane, model, k + 9)
 
 
 @inline
 def minus_gravity(lane, model):
-    """The spatial acceleration (0, -g) of the ground that stands for gravity (Featherstone 2008, section 5.3)."""
+    """The spatial acceleration (0, -g) of the ground that represents gravity (Featherstone 2008, section 5.3)."""
     return (zero3(lane), splat3(lane, (-number(model, 0), -number(model, 1), -number(model, 2))))
 
 
@@ -236,19 +236,19 @@ def moments(model, i):
 
 @inline
 def inertia_at(model, i):
-    """Where the inertia of link i lies in floats; that of the next link follows LINK_F behind it."""
+    """Index in floats of the inertia of link i; those of consecutive links are LINK_F apart."""
     return integer(model.ints, LINK_FLOATS_AT) + LINK_F * i + LINK_MASS
 
 
 @inline
 def dof_link_at(model, j):
-    """Where the number of the link that dof j moves lies in ints; that of the next dof follows DOF_I behind it."""
+    """Index in ints of the number of the link that dof j moves; those of consecutive dofs are DOF_I apart."""
     return integer(model.ints, DOFS_AT) + DOF_I * j + DOF_LINK
 
 
 @inline
 def pitch(model, i):
-    """Advance of a helical joint, m/rad."""
+    """Advance of a helical joint [m/rad]."""
     return number(model, integer(model.ints, LINK_FLOATS_AT) + LINK_F * i + LINK_PITCH)
 
 
@@ -267,37 +267,38 @@ def dof_link(model, j):
 
 @inline
 def parent_dof(model, j):
-    """The next degree of freedom towards the ground, -1 at its end."""
+    """The next degree of freedom towards the ground, -1 at the ground."""
     return dof_integer(model, j, DOF_PREVIOUS)
 
 
 @inline
 def root_of(model, j):
-    """The first degree of freedom on the way from the ground to j: what comes before it does not carry j."""
+    """The first degree of freedom on the way from the ground to j: earlier ones do not carry j."""
     return dof_integer(model, j, DOF_ROOT)
 
 
 @inline
 def subtree_end(model, j):
-    """The first degree of freedom behind j that j does not carry; all between are carried."""
+    """The first degree of freedom after j that j does not carry; all between are carried."""
     return dof_integer(model, j, DOF_END)
 
 
 @inline
 def fork_of(model, j):
-    """Number of j among the degrees of freedom that carry several directly, -1 if it is none of them."""
+    """Number of j among the degrees of freedom that carry several directly, else -1."""
     return dof_integer(model, j, DOF_FORK)
 
 
 @inline
 def stretch_of(model, j):
-    """Where the stretch begins that j belongs to: behind a fork or on the ground; it ends in a fork or a leaf."""
+    """First degree of freedom of the stretch that j belongs to: it begins at the ground or after a fork, and ends in a
+    fork or a leaf."""
     return dof_integer(model, j, DOF_STRETCH)
 
 
 @inline
 def last_of_joint(model, j):
-    """The last degree of freedom of the joint (of the link) that j belongs to."""
+    """The last degree of freedom of the joint that j belongs to."""
     i = dof_link(model, j)
     return first_dof(model, i) + dof_count(model, i) - 1
 
@@ -319,7 +320,7 @@ def stiffness(model, j):
 
 @inline
 def rest(model, k):
-    """Coordinate k (0 <= k < nq) of the configuration in which the springs are slack."""
+    """Coordinate k (0 <= k < nq) of the configuration in which the springs are at rest."""
     return number(model, integer(model.ints, REST_AT) + k)
 
 

@@ -1,4 +1,4 @@
-"""Robots made from parts of robots: a subtree on its own, and a robot of which some joints are locked."""
+"""Robots made from parts of robots: a subtree by itself, and a robot with some joints locked."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
     from liedyn.model.robot import Robot
 
-MET = 1e-9  # a coupling of locked coordinates that holds to this
+MET = 1e-9  # tolerance for a coupling of locked coordinates
 
 
 def subtree(robot: Robot, body: str, joint: str = "fixed") -> Robot:
-    """A body and all that it carries, as a robot of its own.
+    """A body and all bodies that it carries, as a robot of its own.
 
-    Its ground is the frame of the body, and gravity has the same components there. It keeps what concerns nothing else:
-    frames, loops, constraints and actuators within it, its home values, independent coordinates and outputs.
+    Its ground is fixed to the robot's ground, with gravity unchanged. It keeps all declarations that refer only to the
+    subtree: frames, loops, constraints and actuators, home values, independent coordinates and outputs.
 
     Parameters
     ----------
     robot : Robot
     body : str
     joint : str
-        Kind of the joint, under the name it has now, by which the ground holds the body: "fixed", or "free" if it is to
-        float; or any other that needs no further argument.
+        Kind of the joint between ground and body, which keeps its name: "fixed", "free", or any other that needs no
+        further argument.
 
     Returns
     -------
@@ -46,9 +46,9 @@ def subtree(robot: Robot, body: str, joint: str = "fixed") -> Robot:
     Raises
     ------
     InputError
-        It is no robot.
+        `robot` is not a Robot.
     ModelError
-        An unknown body, an unknown kind of joint, or rows of a user's own, which take the coordinates of all.
+        An unknown body, an unknown kind of joint, or custom rows, which depend on all coordinates.
 
     Examples
     --------
@@ -67,18 +67,17 @@ def subtree(robot: Robot, body: str, joint: str = "fixed") -> Robot:
 
 
 def reduced(robot: Robot, locked: dict[str, Any]) -> Robot:
-    """The same robot with some of its joints locked: they are fixed joints of the new one.
+    """The same robot with some of its joints locked, which become fixed joints.
 
-    Their coordinates go, and with them their springs, limits, actuators, outputs and home values. Loops and constraints
-    between bodies stay; couplings take the values of locked coordinates as constants. Independent coordinates stay the
-    choice that they were if the locked ones were among them; if others were locked, they are chosen automatically.
+    Their coordinates are removed, with their springs, limits, actuators, outputs and home values. Loops and constraints
+    between bodies remain; in couplings, locked coordinates become constants. If the locked coordinates were independent
+    ones, the other independent coordinates remain; otherwise they are chosen automatically.
 
     Parameters
     ----------
     robot : Robot
     locked : dict
-        By name of a joint its value, or list of values if it has several coordinates [rad, m; quaternions
-        (x, y, z, w)].
+        By joint name, its value, or a list of values if it has several coordinates [rad, m; quaternions (x, y, z, w)].
 
     Returns
     -------
@@ -87,10 +86,9 @@ def reduced(robot: Robot, locked: dict[str, Any]) -> Robot:
     Raises
     ------
     InputError
-        It is no robot.
+        `robot` is not a Robot.
     ModelError
-        An unknown joint, a value that does not fit, rows of a user's own, or a coupling that the locked coordinates
-        contradict.
+        An unknown joint, a value that does not fit, custom rows, or a coupling that the locked coordinates violate.
 
     Examples
     --------
@@ -122,7 +120,7 @@ def reduced(robot: Robot, locked: dict[str, Any]) -> Robot:
 
 
 def _with_constants(coupling, values):
-    """A constraint in which some coordinates have become constants; None if nothing is left of it."""
+    """A constraint in which some coordinates have become constants; None if no coordinate is left."""
     known = {name: c for name, c in coupling.coefficients.items() if name in values}
     if not known:
         return coupling
@@ -140,7 +138,7 @@ def _with_constants(coupling, values):
 
 
 def _element_with_constants(element, values):
-    """A force element in whose sum some coordinates have become constants; None if it moves nothing any more."""
+    """A force element in which some coordinates have become constants; None if no coordinate is left."""
     coefficients = element.coefficients
     if not values.keys() & coefficients.keys():
         return element
@@ -158,7 +156,8 @@ def _motion(joint, kind, q):
         return pose
     for (primitive, column), x in zip(kind.chain, q):
         to_link = rotation_pose(joint_basis(joint.axes) @ COLUMN_TO_Z[column])
-        *_, turn, _, _, slide = x * JOINTS[primitive].screws_of(joint.pitch)[:, 0]  # about and along z
+        # rotation about and translation along z
+        *_, turn, _, _, slide = x * JOINTS[primitive].screws_of(joint.pitch)[:, 0]
         along = rotation_pose(rotation_from_rpy((0.0, 0.0, turn)))
         along[2, 3] = slide
         pose = pose @ to_link @ along @ to_link.T

@@ -1,9 +1,9 @@
-"""Whether the mass matrix of the open tree is regular, and which bodies are to blame if it is not.
+"""Whether the mass matrix of the open tree is regular, and if not, which bodies make it singular.
 
-Most trees are seen to be regular from the articulated inertias of their joints, one after the other. Else the kinetic
-energy decides, which is half the square of W v. A body gives W six rows, the velocity of its centre of mass and its
-angular velocity about its principal axes, weighted by roots of mass and moments; each armature gives one. The tree is
-singular when W has dependent columns at configurations chosen at random.
+For most trees the articulated inertias of the joints show that it is regular. Otherwise the kinetic energy |W v|^2 / 2
+decides. W has six rows for each body, the velocity of its centre of mass and its angular velocity about its principal
+axes, weighted by square roots of mass and moments, and one row for each armature. The tree is singular if W has
+dependent columns at random configurations.
 """
 
 import numpy as np
@@ -14,14 +14,20 @@ from liedyn.model.frames import skew
 from liedyn.model.kinds import JOINTS, JOINT_KINDS
 
 DEPENDENT = 1e-7  # singular value of W, columns scaled to length one: a motion below it has no inertia
-ROUNDING = 1e-12  # columns of W relative to the longest, principal moments relative to the largest, are zero below it
-SOUND = 1e-5  # a joint with a larger part of the inertia it carries, when all of that gives way, needs no closer look
+# columns of W below this fraction of the longest, and principal moments below this fraction of the largest, are zero
+ROUNDING = 1e-12
+SOUND = 1e-5  # a joint whose articulated inertia is a larger fraction of the inertia it carries needs no further check
 NEGLIGIBLE = 1e-6  # component of a null vector
-_ATTEMPTS = 3  # a regular tree may be singular at one random configuration by chance, not at three
+_ATTEMPTS = 3  # a regular tree may be singular at one random configuration by chance, but not at three
 
 
 def singular_bodies(model, tree):
-    """Bodies whose motion moves no inertia in the open tree although loops hold them; mostly none.
+    """Bodies whose motion has no inertia in the open tree but is prevented by loops; usually none.
+
+    Raises
+    ------
+    ModelError
+        There are such bodies whose motion no loop prevents.
 
     Raises
     ------
@@ -45,14 +51,14 @@ def singular_bodies(model, tree):
 
 
 def _every_joint_moves_inertia(tree, rng):
-    """Do all joints resist, at a random configuration, when the joints that they carry are free to move?
+    """True if every joint has inertia, at a random configuration, when the joints that it carries move freely.
 
     Their articulated inertias are the pivots of the mass matrix (Featherstone, Rigid Body Dynamics Algorithms, 2008,
-    section 7.2). False if one of them is too small for rounding to be sure.
+    section 7.2). False if one of them is too small to be distinguished from rounding.
     """
     armature = _armature(tree)
     column = len(armature)
-    before = [_spatial_inertia(link) for link in tree.links]  # as if the joints that a link carries were locked
+    before = [_spatial_inertia(link) for link in tree.links]  # with the joints that a link carries locked
     after = [inertia.copy() for inertia in before]
     for k in reversed(range(len(tree.links))):
         link = tree.links[k]
@@ -62,7 +68,7 @@ def _every_joint_moves_inertia(tree, rng):
         U = after[k] @ S
         D = S.T @ U + own
         traces = np.repeat([np.trace(before[k][:3, :3]), np.trace(before[k][3:, 3:])], 3)
-        summed = np.diag(traces @ S**2 + np.diag(own))  # what was added up, however it cancelled
+        summed = np.diag(traces @ S**2 + np.diag(own))  # sum of absolute values, to estimate cancellation
         locked = np.diag(np.diag(S.T @ before[k] @ S + own))
         if np.linalg.eigvalsh([D - ROUNDING * summed, D - SOUND * locked])[:, 0].min() <= np.finfo(np.float64).tiny:
             return False
@@ -83,7 +89,7 @@ def _spatial_inertia(link):
 
 
 def _held_by_loops(model):
-    """Bodies that are an end of a loop or constraint, and all their ancestors; what custom rows hold is not known."""
+    """Bodies that are an end of a loop or constraint, and all their ancestors; effects of custom rows are unknown."""
     parents = {joint.child: joint.parent for joint in model.tree_joints}
     held = set()
     if any(constraint.kind == "custom" for constraint in model.constraints):
@@ -102,10 +108,11 @@ def _held_by_loops(model):
 
 
 def _null_space(W):
-    """Velocities without kinetic energy, as columns, each coordinate measured in units of its own inertia."""
+    """Velocities without kinetic energy, as columns, in coordinates scaled by their own inertia."""
     lengths = np.linalg.norm(W, axis=0)
     scale = np.where(lengths > ROUNDING * lengths.max(), lengths, np.inf)
-    _, values, Vt = np.linalg.svd(W / scale, full_matrices=False)  # W is never wide: it has a row for each armature
+    # W has at least as many rows as columns: one for each armature
+    _, values, Vt = np.linalg.svd(W / scale, full_matrices=False)
     return Vt[np.count_nonzero(values > DEPENDENT * np.sqrt(len(lengths))):].T
 
 
@@ -143,13 +150,13 @@ def _random_motion(link, rng):
     screws = JOINTS[link.primitive].screws_of(link.pitch)
     omega, v = np.split(screws @ rng.uniform(-3.0, 3.0, size=screws.shape[1]), 2)
     angle, motion = np.linalg.norm(omega), np.eye(4)
-    K = skew(omega) / (angle or 1.0)  # the exponential of a twist, by Rodrigues
+    K = skew(omega) / (angle or 1.0)  # exponential of a twist, by Rodrigues' formula
     motion[:3, :3] += np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K
     motion[:3, 3] = v + ((1.0 - np.cos(angle)) * K @ v + (angle - np.sin(angle)) * K @ K @ v) / (angle or 1.0)
     return motion, screws
 
 
 def _Ad_inverse(pose):
-    """Takes a twist (omega, v) of the parent frame to the child frame at `pose`."""
+    """Matrix that transforms a twist (omega, v) from the parent frame to the child frame at `pose`."""
     R, p = pose[:3, :3], pose[:3, 3]
     return np.block([[R.T, np.zeros((3, 3))], [-R.T @ skew(p), R.T]])

@@ -1,4 +1,4 @@
-"""What is worked out once for a robot and kept with it."""
+"""Results that are computed once for a robot and stored with it."""
 # mypy: ignore-errors
 
 from __future__ import annotations

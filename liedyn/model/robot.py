@@ -196,12 +196,13 @@ class Robot:
 
     @property
     def actuator_matrix(self) -> Array:
-        """tau = actuator_matrix @ u, shape (nv, nu).
+        """The matrix S of tau = S u, shape (nv, nu).
 
         Raises
         ------
         InputError
-            An actuator acts on a cut joint, or between two points: `liedyn.actuator_matrix` takes the configuration.
+            An actuator acts on a cut joint, or between two points: use `liedyn.actuator_matrix`, which takes the
+            configuration.
         """
         if self.elements is not None and self.elements.driven:
             raise InputError(f"what actuator {shown(self.elements.driven[0])} of {self.name!r} does to the coordinates "
@@ -225,7 +226,7 @@ class Robot:
                 f"{len(self.joint_names)} joints, {len(self.loop_names)} loops{others})")
 
     def _repr_html_(self):
-        """For notebooks: what there is of each kind, by name."""
+        """For notebooks: the parts of each kind, by name."""
         model = self.model
         kinds = (("bodies", self.body_names), ("frames", self.frame_names), ("joints", self.joint_names),
                  ("coordinates", self.velocity_names), ("loops", self.loop_names),
@@ -237,8 +238,8 @@ class Robot:
 
     @property
     def active_rows(self) -> Booleans:
-        """Which rows are there, shape (m,): those of constraints that are switched on; of contacts that slide the first
-        one."""
+        """A mask of the active rows, shape (m,): those of constraints that are switched on; for a sliding contact, only
+        the first one."""
         sliding = [name for name, status in self.contacts.items() if status == "sliding"]
         return np.isin(self.row_owners, self.active) & ~(np.isin(self.row_owners, sliding) & ~self.holonomic)
 
@@ -249,23 +250,22 @@ class Robot:
         return int(self.packed.ints[self._record(k) + field])
 
     def switched(self, states: dict[str, Any] | None = None, **more: bool) -> Robot:
-        """The same robot with constraints switched on or off; nothing is rebuilt, nothing compiled.
-
-        Rows of a constraint that is off stay where they are and are zero.
+        """The same robot with constraints switched on or off, without building or compiling anything. Rows of a
+        constraint that is off remain in the arrays and are zero.
 
         Parameters
         ----------
         states : dict, optional
-            True or False by constraint name. A one-sided constraint that is switched on is open at first, and closed
-            as the state demands by `simulate`, `forward_dynamics` and `linearize`; all other functions take it as open,
-            without rows. ``"sliding"`` (without friction) or ``"sticking"`` close it here, as equations for all.
+            True or False by constraint name. A one-sided constraint that is switched on is initially open; `simulate`,
+            `forward_dynamics` and `linearize` close it depending on the state; for all other functions it is open,
+            without rows. ``"sliding"`` (without friction) or ``"sticking"`` makes it an equation for all functions.
         **more : bool
-            More of them, for names that are identifiers: ``robot.switched(stick=True)``.
+            Further entries, for names that are identifiers: ``robot.switched(stick=True)``.
 
         Returns
         -------
         Robot
-            Shares everything with this one but the switches.
+            Shares all data with this one except the switches.
 
         Raises
         ------
@@ -306,12 +306,12 @@ class Robot:
         Returns
         -------
         Robot
-            Shares everything with this one but the time.
+            Shares all data with this one except the time.
 
         Raises
         ------
         InputError
-            The time, or what a target returns there, is not finite.
+            The time, or the result of a target there, is not finite.
 
         Examples
         --------
@@ -319,7 +319,7 @@ class Robot:
         >>> ld.load("five_bar").at(0.5).t
         0.5
         """
-        from liedyn.model.constraint_records import refresh  # compiled, so not with the model
+        from liedyn.model.constraint_records import refresh  # imported here, as it is compiled
 
         t, packed = number("t", t), self.packed._replace(floats=self.packed.floats.copy())
         refresh(packed, t)
@@ -334,17 +334,17 @@ class Robot:
         name : str
             A loop, a constraint between two bodies, or a coupling.
         target : callable or None
-            As for :meth:`Builder.loop` and :meth:`Builder.constraint`; None holds it still.
+            As for :meth:`Builder.loop` and :meth:`Builder.constraint`; None makes it constant.
 
         Returns
         -------
         Robot
-            At time zero; :meth:`at` moves it on.
+            At time zero; :meth:`at` sets the time.
 
         Raises
         ------
         InputError
-            An unknown constraint, custom rows, or a function that does not return what it should.
+            An unknown constraint, custom rows, or a function whose result has a wrong shape.
 
         Examples
         --------
@@ -365,7 +365,7 @@ class Robot:
         return replace(self, packed=self.packed._replace(ints=ints), functions=functions).at(0.0)
 
     def model_as_is(self) -> Model:
-        """What was declared, with the switches and targets that this robot has now.
+        """The declaration, with the current switches and targets of this robot.
 
         Returns
         -------
@@ -388,32 +388,32 @@ class Robot:
         return replace(self.model, loops=tuple(everything[:count]), constraints=tuple(everything[count:]))
 
     def constraint_index(self, name: str) -> int:
-        """Number of a constraint, loops first; InputError with near names if there is none."""
+        """Number of a constraint, loops first; InputError with similar names if there is none."""
         return _index("constraint", name, self.constraint_names)
 
     def body_index(self, name: str) -> int:
-        """Number of a body or frame; InputError with near names if there is none."""
+        """Number of a body or frame; InputError with similar names if there is none."""
         return self.body_numbers[name] if type(name) is str and name in self.body_numbers else _index(
             "body", name, tuple(self.body_numbers))
 
     def joint_index(self, name: str) -> int:
-        """Number of a joint; InputError with near names if there is none."""
+        """Number of a joint; InputError with similar names if there is none."""
         return _index("joint", name, self.joint_names)
 
     def loop_index(self, name: str) -> int:
-        """Number of a loop; InputError with near names if there is none."""
+        """Number of a loop; InputError with similar names if there is none."""
         return _index("loop", name, self.loop_names)
 
     def coordinate_index(self, name: str) -> int:
-        """Place of a coordinate in q; InputError with near names if there is none."""
+        """Index of a coordinate in q; InputError with similar names if there is none."""
         return _index("coordinate", name, self.coordinate_names)
 
     def velocity_index(self, name: str) -> int:
-        """Place of a velocity coordinate in v; InputError with near names if there is none."""
+        """Index of a velocity coordinate in v; InputError with similar names if there is none."""
         return _index("velocity coordinate", name, self.velocity_names)
 
     def virtual_index(self, name: str) -> int:
-        """Place of a loop's virtual velocity coordinate; InputError with near names if there is none."""
+        """Index of a loop's virtual velocity coordinate; InputError with similar names if there is none."""
         return _index("virtual coordinate", name, self.virtual_names)
 
 

@@ -1,4 +1,4 @@
-"""The part of `Builder` that declares shapes, and makes contacts with the ground of them."""
+"""The part of `Builder` that declares shapes, and their contacts with the ground."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ class ShapeBuilder:
     def shape(self, name: str, body: str, kind: str, placement: ArrayLike | None = None, size: float | ArrayLike = (),
               mesh: str = "", scale: float | ArrayLike = 1.0, color: ArrayLike | None = None,
               role: Literal["visual", "collision"] = "visual") -> None:
-        """Declare a shape fixed in a body, to be seen (`liedyn.view`) or to touch the ground.
-
-        Dynamics do not know of shapes: they add no mass.
+        """Declare a shape fixed in a body, for pictures (`liedyn.view`) or for contacts with the ground. Shapes have no
+        mass and do not affect the dynamics.
 
         Parameters
         ----------
@@ -40,20 +39,20 @@ class ShapeBuilder:
             In the frame of the body (three numbers: its origin).
         size : float or array_like
             [m] Box: edges along x, y, z; sphere: radius; cylinder and capsule, along z: radius, and length without the
-            caps; ellipsoid: half axes; none of a plane, whose normal is z, and of a mesh.
+            caps; ellipsoid: half axes; empty for a plane, whose normal is z, and for a mesh.
         mesh : str
-            File of a mesh. It is read when it is drawn.
+            File of a mesh, which is read when it is drawn.
         scale : float or array_like, shape (3,)
-            By which the coordinates of the mesh are multiplied.
+            Factors for the coordinates of the mesh.
         color : array_like, shape (3,) or (4,), optional
             Red, green, blue and opacity, from 0 to 1; by default one for each body.
         role : {"visual", "collision"}
-            Is it to be seen, or to touch?
+            Whether it is for pictures or for contacts.
 
         Raises
         ------
         ModelError
-            An unknown kind or role, a size that does not fit the kind, or a color that is none.
+            An unknown kind or role, a size that does not fit the kind, or an invalid color.
 
         Examples
         --------
@@ -84,28 +83,27 @@ class ShapeBuilder:
 
     def ground_contacts(self, bodies: Sequence[str] | None = None, friction: float = 0.0, restitution: float = 0.0,
                         height: float = 0.0, shapes: Sequence[str] | None = None) -> None:
-        """Let shapes touch the ground: one-sided constraints with the plane z = `height`, which carries from below.
-
-        Of spheres one contact each, of capsules one for each cap, of boxes one for each corner; they are named after
-        the shape, ``foot``, ``leg cap 1``, ``box corner 3``. The shapes are those whose role is collision, or all of a
-        body that has none such.
+        """Declare contacts of shapes with the ground: one-sided constraints that keep them above the plane z =
+        `height`. A sphere has one contact, a capsule one for each cap, a box one for each corner; they are named after
+        the shape, ``foot``, ``leg cap 1``, ``box corner 3``. The shapes of a body that are used are those with the role
+        collision, or all if there are none.
 
         Parameters
         ----------
         bodies : sequence of str, optional
-            Those whose shapes are taken; by default all.
+            Bodies whose shapes are used; by default all.
         friction, restitution : float
             As for :meth:`constraint`.
         height : float
-            Of the ground [m].
+            Height of the ground [m].
         shapes : sequence of str, optional
-            Those that touch, by their own names, instead of `bodies`.
+            Names of the shapes to use, instead of `bodies`.
 
         Raises
         ------
         ModelError
-            A shape or body that is unknown, a body that has no shapes, bodies and shapes both; or a shape of another
-            kind, whose contacts are no points of it.
+            An unknown shape or body, a body without shapes, both `bodies` and `shapes`; or a shape of another kind,
+            whose contacts are not fixed points of it.
 
         Examples
         --------
@@ -129,7 +127,7 @@ class ShapeBuilder:
                                 **kind, **options)
 
     def _touching(self, bodies, shapes):
-        """The shapes of these names, or those of bodies that are there to touch something."""
+        """The shapes of these names, or the shapes of bodies that are used for contacts."""
         own = [each for each in self._shapes if each.body != GROUND]
         key, known = ("bodies", dict.fromkeys(each.body for each in own)) if shapes is None else (
             "shapes", {each.name: each for each in own})
@@ -175,4 +173,4 @@ def _of_box(size):
 
 
 _POINTS = {"sphere": _of_sphere, "capsule": _of_capsule, "box": _of_box}
-"""Suffixes of names, centres and radii of the points of a shape that may touch a plane."""
+"""Suffixes of names, centres and radii of the points of a shape that can touch a plane."""

@@ -1,8 +1,8 @@
-"""How large a mechanism is: what makes closure errors and speeds in metres comparable with those in radians.
+"""The size of a mechanism, which makes closure errors and speeds in metres comparable with those in radians.
 
 The size is the largest distance, in the packed model, of a joint's frame from that of its parent, of a constraint's
-frame from its body's, or the largest length or radius of a constraint. A mechanism drawn in millimetres is thus held as
-closely as the same one in metres or kilometres.
+frame from its body's, or the largest length or radius of a constraint. So the relative accuracy of a mechanism is the
+same in millimetres, metres and kilometres.
 """
 import numpy as np
 
@@ -12,11 +12,11 @@ from liedyn.model.packed import (
     LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B, LOOP_RADIUS, constraints_of, links_of,
 )
 
-POSITION = slice(9, 12)  # of a pose, behind its rotation
+POSITION = slice(9, 12)  # of a pose, after its rotation
 
 
 def size_of(robot):
-    """Size of a robot [m]; 1 where its model contains no length.
+    """Size of a robot [m]; 1 if its model contains no length.
 
     Examples
     --------
@@ -32,20 +32,20 @@ def size_of(robot):
 
 
 def velocity_sizes(robot):
-    """What each velocity is measured in: 1 rad/s, or the robot's size a second; shape (nv,)."""
+    """The unit of each velocity: 1 rad/s, or the robot's size per second; shape (nv,)."""
     return np.where(_slides(robot), size_of(robot), 1.0)
 
 
 def row_sizes(robot):
-    """What the residual of each constraint row is measured in: 1 rad or the robot's size; shape (m,).
+    """The unit of the residual of each constraint row: 1 rad or the robot's size; shape (m,).
 
-    That of a coupling follows from the coordinates it couples. Rows of a user's own count as they are.
+    The unit of a coupling follows from its coordinates. Custom rows have unit 1.
     """
     return _row_sizes(robot, size_of(robot))
 
 
 def _row_sizes(robot, size):
-    """`row_sizes` where lengths are measured in a size."""
+    """`row_sizes` for a given unit of length."""
     rows, (loops, _) = [], constraints_of(robot.packed)
     for numbers, kind in zip(loops, _kinds(robot)):
         name, count = KINDS[kind], numbers[LOOP_NROWS]
@@ -61,14 +61,15 @@ def _row_sizes(robot, size):
 
 
 UNITS = 256.0
-"""Units of length differ by this factor: 1 for machines of 0.03 to 8, such as most robots in metres."""
+"""Ratio of consecutive units of length: the unit is 1 for machines of 0.03 to 8 m, such as most robots."""
 
 
 def weights(robot):
-    """By what rows (m), columns (nv) of G are multiplied before ranks are judged (`liedyn.machine.linalg.ranks`).
+    """Weights of the rows (m) and columns (nv) of G, by which they are multiplied before ranks are computed
+    (`liedyn.machine.linalg.ranks`).
 
-    Angles count in radians, lengths in a unit next to the largest distance in the mechanism, wherever it stands. Where
-    it stands far away, or reaches far, its positions are rounded accordingly, and all rows count for less. Weights are
+    Angles are in radians, lengths in a unit near the largest distance in the mechanism, wherever it stands. If it
+    stands or reaches far away, its positions are rounded accordingly, and all rows get smaller weights. Weights are
     powers of two.
 
     Examples
@@ -85,14 +86,15 @@ def weights(robot):
 
 
 def _unit(x):
-    """The power of UNITS next to twice a positive number, on a scale of orders of magnitude."""
+    """The power of UNITS nearest to twice a positive number, on a logarithmic scale."""
     return UNITS ** np.round(np.log(2.0 * x) / np.log(UNITS)) if x > 0.0 else 1.0
 
 
 def _extent(robot):
-    """The largest distance between neighbours in the mechanism, 0 without any; how far from the origin it may reach.
+    """The largest distance between neighbours in the mechanism, 0 without any; and its largest possible distance from
+    the origin.
 
-    Where things stand on the ground only counts if there is nothing else, and is measured from the middle of them.
+    Positions on the ground are used only if there are no other distances, and are relative to their centre.
     """
     (links, records), (loops, frames) = links_of(robot.packed), constraints_of(robot.packed)
     parents, places = links[:, LINK_PARENT], records[:, LINK_PLACEMENT:][:, POSITION]
@@ -120,7 +122,7 @@ def _surfaces(robot):
 
 
 def _slides(robot):
-    """Which velocities are measured in lengths, a mask."""
+    """A mask of the velocities that are measured in lengths."""
     links = links_of(robot.packed)[0]
     return np.array([each[0] == "v" for primitive in links[:, LINK_PRIMITIVE] for each in JOINTS[primitive].motions],
                     dtype=bool)

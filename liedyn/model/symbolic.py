@@ -53,7 +53,7 @@ def coordinates(*names: str) -> tuple[Any, ...]:
     Returns
     -------
     symbols : tuple of sympy.Symbol
-        Real symbols with these names, in the order given [rad, m].
+        Real symbols with these names, in the order of the arguments [rad, m].
 
     Raises
     ------
@@ -80,7 +80,7 @@ def velocities(*names: str) -> tuple[Any, ...]:
     Returns
     -------
     symbols : tuple of sympy.Symbol
-        Real symbols, named ``d`` and the name, in the order given [rad/s, m/s].
+        Real symbols with ``d`` before these names, in the order of the arguments [rad/s, m/s].
 
     Raises
     ------
@@ -124,21 +124,21 @@ def constraint(builder: Builder, name: str, *expressions: Any, velocity: bool = 
     Parameters
     ----------
     builder : Builder
-        All joints must have been declared to it.
+        All joints must have been declared.
     name : str
     *expressions : sympy.Expr
-        One for each row: of the symbols of `coordinates` and `time`; with `velocity` also of those of `velocities`, in
-        which they must be linear, ``A(q, t) v - b(q, t)``. Text is refused: to read it, SymPy would run it as Python.
+        One for each row, in the symbols of `coordinates` and `time`; with `velocity` also in those of `velocities`, in
+        which they must be linear, ``A(q, t) v - b(q, t)``. Text is refused, because SymPy would execute it as Python.
     velocity : bool
         The expressions constrain velocities, not positions (nonholonomic, unless they can be integrated).
     active : bool
-        Switched on at first?
+        Whether they are initially switched on.
 
     Raises
     ------
     InputError
-        Text or anything else that is no expression, an unknown symbol or function, an expression that is not linear in
-        the velocities, or one without smooth derivatives.
+        Text or anything else that is not an expression, an unknown symbol or function, an expression that is not linear
+        in the velocities, or one without smooth derivatives.
     LiedynError
         SymPy is not installed.
 
@@ -199,7 +199,7 @@ def constraint(builder: Builder, name: str, *expressions: Any, velocity: bool = 
 
 
 def _expression(owner, given):
-    """An expression, or a number, as SymPy has it. Text is refused: SymPy would run it as Python to make one of it."""
+    """An expression, or a number, as a SymPy object. Text is refused, because SymPy would execute it as Python."""
     sympy = _sympy()
     try:
         expression = sympy.sympify(given, strict=True)
@@ -214,8 +214,8 @@ def _expression(owner, given):
 
 
 def _symbols_of(expression):
-    """All symbols in it, by name. Those that it binds itself are among them, as the index of a sum: a name that is
-    printed into a program must be one that is known."""
+    """All symbols of an expression by name, including bound ones such as the index of a sum: only known names may be
+    printed into a program."""
     found = {each for each in _sympy().preorder_traversal(expression) if getattr(each, "is_symbol", False)}
     return sorted(found, key=str)
 
@@ -225,7 +225,12 @@ def _first_line(error):
 
 
 def law_of(owner, expression):
-    """The law of a force element that an expression in x and w is, as a compiled function.
+    """The compiled function of a force element's law, from an expression in x and w.
+
+    Raises
+    ------
+    InputError
+        Another symbol, not an expression, or an expression without derivatives.
 
     Raises
     ------
@@ -256,9 +261,9 @@ def law_of(owner, expression):
 
 
 def _single(builder):
-    """Names of all coordinates of one degree of freedom, and their places in q and in v, and the size of v."""
+    """Names of all coordinates of one degree of freedom, their indices in q and in v, and the size of v."""
     model = builder._model()
-    validation.tree(model)  # no more: to build the robot is to compile the functions that it has by now
+    validation.tree(model)  # only the tree: building the robot would compile the functions declared so far
     tree = link_tree(model)
     names, in_q, in_v, q, v = [], [], [], 0, 0
     for joint in tree.joints:

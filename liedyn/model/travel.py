@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def functions_of(model):
-    """The user's functions of a declaration: what each is, and the function."""
+    """The user's functions in a declaration, each with a description."""
     for each in model.loops + model.constraints:
         if each.target is not None:
             yield f"target of constraint {each.name!r}", each.target
@@ -36,12 +36,12 @@ def functions_of(model):
 
 
 def has_functions(robot):
-    """Are there functions of the user in it?"""
+    """True if the robot contains users' functions."""
     return bool(robot.functions or (robot.elements is not None and robot.elements.functions))
 
 
 def parts_of(robot):
-    """What makes the robot again in any process: a function and its arguments, as `__reduce__` returns them."""
+    """A function and its arguments that make the robot again in any process, as `__reduce__` returns them."""
     if has_functions(robot):
         return _built, (robot.model_as_is(), robot.t)
     return _made, ({each.name: getattr(robot, each.name) for each in dataclasses.fields(robot) if each.init},
@@ -50,14 +50,14 @@ def parts_of(robot):
 
 
 def require_functions_travel(robot):
-    """InputError that names a function of the user which the pickler at work cannot take along."""
+    """InputError, with its name, for a user's function that the current pickler cannot pickle."""
     if has_functions(robot) and _goes_by_names(3):
         for what, function in functions_of(robot.model_as_is()):
             _require_travels(what, function)
 
 
 class Travelling:
-    """Holds functions of the user: one that the pickler at work cannot take along is an InputError that names it."""
+    """Holds users' functions: one that the current pickler cannot pickle raises an InputError with its name."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if _goes_by_names(2):
@@ -68,8 +68,8 @@ class Travelling:
 
 
 def _goes_by_names(depth):
-    """Does the pickler at work take functions by their names, as `pickle` does? `cloudpickle` takes their code along,
-    and `copy` shares them. Both are written in Python, and stand on the stack, so many frames up."""
+    """True if the current pickler stores functions by name, as `pickle` does. `cloudpickle` stores their code, and
+    `copy` shares them; both are written in Python, and are found on the stack, `depth` frames up."""
     module = sys._getframe(depth).f_globals.get("__name__", "").split(".")
     return not {"copy", "cloudpickle"} & set(module)
 
@@ -77,14 +77,14 @@ def _goes_by_names(depth):
 def _require_travels(what, function):
     try:
         pickle.dumps(function)
-    except Exception as error:  # whatever a user's __reduce__ raises
+    except Exception as error:  # any exception of a user's __reduce__
         raise InputError(
             f"{what} cannot be pickled: {said(error)}; functions travel by their names, so define it at the top of a "
             "module, compile it with @njit, or use cloudpickle") from error
 
 
 def copied(robot):
-    """A robot of its own arrays, which shares the declaration and the functions, as those do not change."""
+    """A robot with its own arrays, which shares the declaration and the functions, as these do not change."""
     own = {each.name: _copy(getattr(robot, each.name)) for each in dataclasses.fields(robot) if each.init}
     return dataclasses.replace(robot, **own)
 
@@ -104,7 +104,7 @@ def _is_read_only(x):
 
 
 def _built(model, t):
-    return by_name("liedyn.model.build:build")(model).at(t)  # which makes robots, and so imports this
+    return by_name("liedyn.model.build:build")(model).at(t)  # imported by name, as that module imports this one
 
 
 def _made(parts, read_only=()):

@@ -1,6 +1,6 @@
-"""Checks of what a user declares. Each raises a ModelError that names the thing and the value.
+"""Checks of users' declarations. Each raises a ModelError that names the thing and the value.
 
-First the numbers of one thing at a time, brought to their shapes on the way; then names and the shape of the tree.
+First those of single things, whose numbers are also converted to arrays; then those of names and of the tree.
 """
 import sys
 import warnings
@@ -14,13 +14,13 @@ from liedyn.model.links import depth_first
 from liedyn.model.numbers import any_numbers, numbers
 from liedyn.model.packed import status_code
 
-SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too
-NOTHING = 1e-18  # a principal moment this little below zero [kg m^2] is what rounding left of zero
+SYMMETRY = 1e-6  # of inertias, relative; also the largest relative size of a negative principal moment
+NOTHING = 1e-18  # a principal moment above minus this [kg m^2] is zero up to rounding
 TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits
 
 
 def warn(text):
-    """A ModelWarning at the line that called the library, by whatever function of it."""
+    """A ModelWarning at the user's line that called the library, through whichever function."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("liedyn."):
         frame, level = frame.f_back, level + 1
@@ -28,7 +28,7 @@ def warn(text):
 
 
 def owner_of(kind, name):
-    """What a thing is called in messages."""
+    """The description of a thing in messages."""
     return f"{kind} {shown(text(kind, 'name', name))}"
 
 
@@ -40,7 +40,7 @@ def text(owner, key, value):
 
 
 def prose(owner, key, value):
-    """`value` as a string that a file can hold, which lone surrogates are not."""
+    """`value` as a string without lone surrogates, which files cannot hold."""
     if not isinstance(value, str):
         raise ModelError(f"{owner}, {key}: expected text, got {shown(value)}")
     try:
@@ -51,7 +51,7 @@ def prose(owner, key, value):
 
 
 def names(owner, key, values):
-    """A list of names, none of them twice, as a tuple."""
+    """`value` as a tuple of distinct names."""
     if not isinstance(values, list | tuple):
         raise ModelError(f"{owner}, {key}: expected a list of names, got {shown(values)}")
     unique(f"{owner}, {key}", [text(owner, key, value) for value in values])
@@ -59,28 +59,29 @@ def names(owner, key, values):
 
 
 def table(owner, key, value):
-    """`value` as a dictionary of its own."""
+    """`value` as a new dictionary."""
     if not isinstance(value, dict):
         raise ModelError(f"{owner}, {key}: expected values by name, got {shown(value)}")
     return dict(value)
 
 
 def function(owner, key, value):
-    """`value`, a function or None."""
+    """`value`, which must be a function or None."""
     if value is not None and not callable(value):
         raise ModelError(f"{owner}, {key}: expected a function, got {shown(value)}")
     return value
 
 
 def choice(owner, key, value, known):
-    """`value`, one of the known names."""
+    """`value`, which must be one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise ModelError(f"{owner}, {key}: unknown {shown(value)}, {suggestion(value, known)}")
     return value
 
 
 def per_dof(owner, key, value, size, bounds=False):
-    """A number for all coordinates, or a list of one for each; where there are none, only zero is a number for all."""
+    """One number for all coordinates, or a list with one for each; without coordinates only zero is accepted as one
+    number."""
     array = any_numbers(owner, key, value)
     if array.ndim == 0 and (size > 0 or array == 0.0):
         return np.full(size, numbers(owner, key, value, (), bounds))
@@ -88,7 +89,7 @@ def per_dof(owner, key, value, size, bounds=False):
 
 
 def one_number(owner, key, value, is_fine, what, bounds=False):
-    """A float that is fine; else it must be `what`, the message says."""
+    """A float for which ``is_fine`` is true; `what` describes the condition in the message."""
     found = float(numbers(owner, key, value, (), bounds))
     if not is_fine(found):
         raise ModelError(f"{owner}, {key}: must {what}, got {shown(value)}")
@@ -101,7 +102,7 @@ def mass(owner, value):
 
 
 def not_negative(owner, key, value, size, bounds=False):
-    """Numbers per degree of freedom, none negative."""
+    """Numbers per degree of freedom, none of them negative."""
     array = per_dof(owner, key, value, size, bounds)
     if (array < 0.0).any():
         raise ModelError(f"{owner}, {key}: must not be negative, got {shown(value)}")
@@ -116,8 +117,8 @@ def bound(owner, key, value, size):
 def inertia(owner, value):
     """A rotational inertia about the centre of mass: symmetric, not negative; a warning beyond the triangle inequality.
 
-    Published descriptions of real robots break that one (placeholders, moments about another point): motions are as
-    well defined, and others compute them.
+    Published descriptions of real robots violate that inequality (placeholders, moments about another point); their
+    motions are still well defined.
     """
     if any_numbers(owner, "inertia", value).shape == (3,):
         matrix = np.diag(numbers(owner, "inertia", value, (3,)))
@@ -154,7 +155,7 @@ def pose(owner, key, value):
 
 
 def axes(owner, kind_name, kind, given):
-    """The unit axes of a joint or cut joint; None stands for the default of its kind."""
+    """The unit axes of a joint or cut joint; None means the default of its kind."""
     for key, value in list(zip(("axis", "axis2"), given))[len(kind.axes):]:
         if value is not None:
             raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {shown(value)}")
@@ -178,7 +179,7 @@ def unit(owner, key, value):
 
 
 def pitch(owner, kind, form, value):
-    """The pitch of a joint, which must be given where its kind has one; zero for every other kind."""
+    """The pitch of a joint, which is required if its kind has one; zero for every other kind."""
     if form.has_pitch != (value is not None):
         reason = f"a {kind} joint needs one" if value is None else f"a {kind} joint has none, got {shown(value)}"
         raise ModelError(f"{owner}, pitch: {reason}")
@@ -186,14 +187,14 @@ def pitch(owner, kind, form, value):
 
 
 def flag(owner, key, value):
-    """True or false, and nothing that merely looks like it."""
+    """`value` as a bool; 0, 1 and the like are refused."""
     if not isinstance(value, bool | np.bool_):
         raise ModelError(f"{owner}, {key}: expected true or false, got {shown(value)}")
     return bool(value)
 
 
 def switch(owner, value, one_sided):
-    """A constraint's first state: true or false, or how a one-sided one is closed, "sliding" or "sticking"."""
+    """A constraint's initial state: true or false, or for a one-sided one that is closed, "sliding" or "sticking"."""
     if status_code(value, one_sided) is None:
         words = ", 'off', 'open', 'sliding' or 'sticking'" if one_sided else ""
         raise ModelError(f"{owner}, active: expected true or false{words}, got {shown(value)}")
@@ -201,18 +202,18 @@ def switch(owner, value, one_sided):
 
 
 def given(owner, key, value):
-    """A parameter that must not be missing."""
+    """`value`, which must not be None."""
     if value is None:
         raise ModelError(f"{owner}: missing {key!r}")
 
 
 def positive(owner, key, value):
-    """A length that must be positive; None stands for one that the kind does not have, zero."""
+    """A length that must be positive; None, for a kind without this length, gives zero."""
     return 0.0 if value is None else one_number(owner, key, value, lambda x: x > 0.0, "be positive")
 
 
 def parameters(owner, kind, form, values):
-    """A constraint has all the parameters that its kind needs, and none that it does not take."""
+    """Check that a constraint has all parameters that its kind needs, and no unknown ones."""
     for key in form.needs:
         given(owner, key, values[key])
     for key, value in values.items():
@@ -221,7 +222,7 @@ def parameters(owner, kind, form, values):
 
 
 def contact(owner, kind, form, unilateral, restitution, friction, rolling):
-    """Side, restitution and friction of a constraint; zeros for one that holds both ways."""
+    """Side, restitution and friction of a constraint; zeros for a bilateral one."""
     one_way = isinstance(unilateral, str) and unilateral in ("above", "below")
     if not isinstance(unilateral, bool | np.bool_) and not one_way:
         raise ModelError(f"{owner}, unilateral: expected true, false, 'above' or 'below', got {shown(unilateral)}")
@@ -246,12 +247,12 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
 
 
 def coefficients(owner, form, value):
-    """Coefficients by coordinate name: a number, or as many as the kind has for each."""
+    """Coefficients by coordinate name: a number, or as many as the kind needs for each."""
     return by_coordinate(owner, "coefficients", value, () if form.coefficients == 1 else (form.coefficients,))
 
 
 def by_coordinate(owner, key, value, shape=()):
-    """Numbers of one shape by coordinate name, at least one of them."""
+    """Numbers of one shape by coordinate name, at least one entry."""
     if not isinstance(value, dict) or not value:
         raise ModelError(f"{owner}, {key}: expected numbers by coordinate name, got {shown(value)}")
     return {text(owner, key, name): numbers(owner, f"{key}, {shown(name)}", each, shape).tolist()
@@ -259,7 +260,7 @@ def by_coordinate(owner, key, value, shape=()):
 
 
 def limits(owner, value, size):
-    """Lowest and highest values, shape (size, 2); None for no limits, one pair for a single coordinate."""
+    """Lowest and highest values, shape (size, 2); None for no limits; one pair for a single coordinate."""
     if value is None:
         return np.tile([-np.inf, np.inf], (size, 1))
     array = any_numbers(owner, "limits", value)
@@ -273,14 +274,14 @@ def limits(owner, value, size):
 
 
 def rest(owner, kind, value, neutral):
-    """Rest configuration of a joint's springs; its quaternion must have length one."""
+    """Rest configuration of a joint's springs; its quaternion must have unit length."""
     if value is None:
         return np.array(neutral)
     return unit_quaternion(f"{owner}, rest", kind, per_dof(owner, "rest", value, kind.nq))
 
 
 def unit_quaternion(what, kind, values):
-    """The values of one joint with their quaternion, if there is one, scaled to exactly length one."""
+    """The values of one joint, with its quaternion, if there is one, normalised."""
     if not kind.has_quaternion:
         return values
     length = np.linalg.norm(values[:4])
@@ -290,7 +291,7 @@ def unit_quaternion(what, kind, values):
 
 
 def stiffness(owner, kind, value):
-    """Stiffness per degree of freedom, the same in all three directions where the joint is a ball or free."""
+    """Stiffness per degree of freedom; for ball and free joints the same in all three directions."""
     array = per_dof(owner, "stiffness", value, kind.nv)
     if kind.has_quaternion and np.ptp(array.reshape(-1, 3), axis=1).any():
         raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {shown(value)}")
@@ -298,7 +299,7 @@ def stiffness(owner, kind, value):
 
 
 def tree(model):
-    """Names are unique and known, and the joints make a tree that reaches every body from the ground."""
+    """Check that names are unique and known, and that the joints form a tree that connects every body to the ground."""
     bodies, frames = [body.name for body in model.bodies], [frame.name for frame in model.frames]
     unique("body or frame", [GROUND] + bodies + frames)
     unique("joint, loop or constraint", [each.name for each in model.joints + model.loops + model.constraints])
@@ -325,7 +326,7 @@ def tree(model):
 
 
 def unique(what, names):
-    """No name occurs twice."""
+    """Check that no name occurs twice."""
     seen = set()
     for name in names:
         if name in seen:

@@ -1,1 +1,2 @@
-"""Calls from Python: what users pass becomes rows of numbers, and kernels get batches, direct and public sides."""
+"""Calls from Python: arguments become rows of numbers, and kernels get functions for batches, single states and
+users."""

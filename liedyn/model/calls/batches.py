@@ -5,12 +5,12 @@ A batch function works on rows begin to end - 1 of its arrays, one row per state
     @batch
     def crba_states(begin, end, model, q, M): ...
 
-and is called from Python without the first two: ``crba_states(model, q, M)``. One thread takes few rows, all
-that ``numba.get_num_threads()`` allows take many, each a block of its own with a workspace of its own. So
-``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` say how many; the interpreter is released meanwhile. Under the
-one threading layer of Numba that is not safe when two Python threads call it, "workqueue", batches wait for one
-another. GNU OpenMP, the layer "omp", does not survive a fork: in a child of a process whose threads were started, as of
-`multiprocessing` under Linux before Python 3.14, one thread takes all rows.
+and is called from Python without the first two: ``crba_states(model, q, M)``. Few rows are computed by one thread, many
+by as many threads as ``numba.get_num_threads()`` permits, each with its own block of rows and its own workspace. So
+``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` set their number; the interpreter's lock is released meanwhile. With
+Numba's threading layer "workqueue", which is not safe if two Python threads call it, batches wait for one another. GNU
+OpenMP, the layer "omp", does not survive a fork: in a forked child of a process that has started threads
+(`multiprocessing` under Linux before Python 3.14), one thread computes all rows.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 SHARED = 5000
-"""Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
+"""Links times states from which on threads are worth starting: 50 us of inverse dynamics, more of other functions."""
 FEW = 64
-"""Rows of the first slice of a batch; so many or fewer are worked on at once."""
+"""Rows of the first slice of a batch; so many or fewer are computed at once."""
 PAST_CACHE = 100_000
-"""Numbers of a result from which on it is written past the cache: the second cache holds little more."""
+"""Size of a result from which on it is written past the cache: the second-level cache holds little more."""
 _TURN = threading.Lock()
 _LOST = False
-"""Are the threads of this process those of its parent, which a fork does not copy?"""
+"""True in a forked child whose parent had started threads, which a fork does not copy."""
 
 
 def _after_fork():
-    """In a child: nobody else is in a batch, whatever the parent's threads were doing."""
+    """In a forked child: no batch is running here, whatever the parent's threads were doing."""
     global _TURN, _LOST
     _TURN = threading.Lock()
     with contextlib.suppress(ValueError):  # no threads started so far: the child may start its own
         _LOST = numba.threading_layer() == "omp"
 
 
-if hasattr(os, "register_at_fork"):  # not under Windows, which does not fork
+if hasattr(os, "register_at_fork"):  # Windows does not fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -78,7 +78,7 @@ class BatchKernel:
         self.on(count, count * model.ints.item(N_LINKS) >= SHARED, model, *arguments)
 
     def on(self, count, many, *arguments):
-        """Work on `count` rows, in all threads if they are many, in slices (`liedyn.machine.compiled.slices`)."""
+        """Compute `count` rows in slices (`liedyn.machine.compiled.slices`), with all threads if `many`."""
         if count <= self.few:
             if many:
                 self.at_once(0, count, many, *arguments)
@@ -90,14 +90,14 @@ class BatchKernel:
             self.at_once(begin, end, many, *arguments)
 
     def slices(self, first):
-        """What is known of how long rows take of a model, or of rows without one: those of one robot look alike."""
+        """The `Slices` shared by all calls with this model, or without one: rows of one robot take similar times."""
         size = len(first[0]) if isinstance(first, tuple) else first.shape[1]
         if size not in self._slices:
             self._slices[size] = Slices(self.few)
         return self._slices[size]
 
     def at_once(self, begin, end, many, *arguments):
-        """Work on rows begin to end - 1 without a look at signals, in all threads if they are many."""
+        """Compute rows begin to end - 1 without handling signals, with all threads if `many`."""
         if not many or _LOST or numba.get_num_threads() == 1:
             self.kernel(begin, end, *arguments)
         else:
@@ -106,7 +106,7 @@ class BatchKernel:
                 shared(address, begin, end, numba.get_num_threads(), flat(arguments))
 
     def _address(self, *arguments):
-        # Numba's own look at the types of so many arguments takes as long as 500 states
+        # Numba's own type inference for so many arguments takes as long as 500 states
         key = kinds(arguments)
         if key not in self._addresses:
             self._addresses[key] = address_of(self.kernel, 0, *arguments)
@@ -114,12 +114,13 @@ class BatchKernel:
 
 
 class UnevenBatchKernel(BatchKernel):
-    """A kernel whose rows may take a hundred times as long as those before: nothing is concluded from other calls."""
+    """A kernel whose rows may take a hundred times as long as earlier ones, so that nothing is inferred from other
+    calls."""
 
     few = 2 * WIDTH
 
     def slices(self, first):
-        """Small ones at first, that grow slowly."""
+        """New `Slices` that start small and grow slowly."""
         return Slices(self.few, growth=2)
 
 
@@ -134,20 +135,21 @@ def uneven_batch(function: Callable[..., Any]) -> Any:
 
 
 def kinds(x):
-    """What tells the Numba types of arguments apart, also of those within tuples."""
+    """A key that distinguishes the Numba types of arguments, also of those within tuples."""
     if isinstance(x, tuple):
         return (type(x), *map(kinds, x))
     return (x.dtype, x.ndim, x.flags.num) if isinstance(x, np.ndarray) else type(x)
 
 
 def flat(arguments):
-    """What stands in tuples on its own, as Numba's loops over threads take it; machine code is called with the same."""
+    """Arguments with tuples flattened, as Numba's loops over threads need them; the machine code's signature is the
+    same."""
     return tuple(x for each in arguments for x in (flat(each) if isinstance(each, tuple) else (each,)))
 
 
 @intrinsic
 def call_rows(typing, address, begin, end, arguments):
-    """Call the kernel at an address with the numbers of two rows and a tuple of all else."""
+    """Call the kernel at an address with two row numbers and a tuple of all other arguments."""
     taken = (begin, end, *arguments)
 
     def codegen(context, builder, signature, values):
@@ -170,7 +172,7 @@ def shared(address, begin, end, threads, arguments):
 
 @inline_array
 def aligned(size):
-    """A workspace in which every register of W numbers lies in one line of the cache."""
+    """A workspace aligned so that each register of W numbers lies in one cache line."""
     work = np.empty(size + WIDTH)
     begin = (-work.ctypes.data // 8) % WIDTH
     return work[begin:begin + size]
@@ -178,14 +180,14 @@ def aligned(size):
 
 @inline_array
 def in_lanes(rows):
-    """Room for W rows in lanes, with whole registers of columns."""
+    """An array for W rows in lanes, with whole registers of columns."""
     columns = rows.shape[1]
     return aligned((columns + -columns % WIDTH) * WIDTH)
 
 
 @inline
 def bounded(rows, begin, end):
-    """Is every number of rows begin to end - 1 finite, and of a size that kernels can compute with?"""
+    """True if every number of rows begin to end - 1 is finite and not too large for kernels."""
     k, last, fine = begin * rows.shape[1], end * rows.shape[1], True
     while k + WIDTH <= last:
         fine &= bounded_at_once(rows, k)
@@ -198,14 +200,16 @@ def bounded(rows, begin, end):
 
 @inline
 def check_rows(verdict, rows, b, end):
-    """verdict[0] becomes 0 if one of the W rows from b on is not `bounded`; what is seen is in the first cache then."""
+    """verdict[0] becomes 0 if one of the W rows from b on is not `bounded`; as a side effect the rows are then in the
+    cache."""
     if not bounded(rows, b, min(b + WIDTH, end)):
         verdict[0] = 0
 
 
 @inline
 def gather(rows, b, end, lanes):
-    """Rows from b on into lanes: scalar k of the algorithm at [k*W, (k+1)*W). Past the end: row end - 1."""
+    """Copy rows from b on into lanes: scalar k of the algorithm at [k*W, (k+1)*W). After the end, row end - 1 is
+    repeated."""
     columns = rows.shape[1]
     last, whole = min(WIDTH, end - b) - 1, columns - columns % WIDTH
     for k in range(0, whole, WIDTH):
@@ -216,7 +220,7 @@ def gather(rows, b, end, lanes):
 
 @inline
 def prefetch_rows(rows, b):
-    """W rows from b on will be written: memory is on its way meanwhile."""
+    """Prefetch W rows from b on, which will be written."""
     columns = rows.shape[1]
     for k in range(b * columns, (b + WIDTH) * columns, WIDTH):
         prefetch_line(rows, k)
@@ -224,7 +228,7 @@ def prefetch_rows(rows, b):
 
 @inline
 def scatter(lanes, b, end, rows):
-    """Lanes back into rows from b on, as many as there are before `end`."""
+    """Copy lanes back into rows from b on, as many as there are before `end`."""
     columns = rows.shape[1]
     last, whole = min(WIDTH, end - b) - 1, columns - columns % WIDTH
     for k in range(0, whole, WIDTH):
@@ -235,29 +239,30 @@ def scatter(lanes, b, end, rows):
 
 @inline_array
 def lines_for(rows):
-    """Scratch of `scatter_matrix`: empty where the rows are better written through the cache."""
+    """Scratch of `scatter_matrix`: empty if the rows are better written through the cache."""
     return aligned(LINES if rows.size > PAST_CACHE and rows.shape[1] >= WIDTH else 0).view(np.int64)
 
 
 @inline
 def find_lines(rows, b, end, lines):
-    """Where the lines of W rows from b on are, as `liedyn.machine.simd.lines` has it; past the end: of row end - 1."""
+    """Find the cache lines of W rows from b on, as `liedyn.machine.simd.lines` stores them; after the end, those of row
+    end - 1."""
     last = min(WIDTH, end - b) - 1
     for s in range(WIDTH):
         at = (b + min(s, last)) * rows.shape[1]
         lines[WIDTH + s] = -before_line(rows, at) % WIDTH
         lines[s] = at - lines[WIDTH + s]
     lines[2 * WIDTH] = last
-    # of the lines at both ends only a part is written: the cache may read them meanwhile
+    # only a part of the lines at both ends is written: prefetch them
     prefetch_line(rows, b * rows.shape[1])
     prefetch_line(rows, (b + last + 1) * rows.shape[1])
 
 
 @inline
 def put_complete(lanes, begin, first, behind, rows, lines):
-    """Whole registers of the numbers `first` to `behind` - 1 to where `find_lines` says, the last ones first.
+    """Write whole registers of the numbers `first` to `behind` - 1 to the lines of `find_lines`, the last ones first.
 
-    All numbers from `behind` on have been put. The lanes hold those from `begin` on, a multiple of W.
+    All numbers from `behind` on have been written before. The lanes hold those from `begin` on, a multiple of W.
     """
     m, before = (behind + WIDTH - 1) // WIDTH, registers_left(lines)
     while (m - 1) * WIDTH >= first and (m + 1) * WIDTH > rows.shape[1]:
@@ -275,7 +280,7 @@ def put_complete(lanes, begin, first, behind, rows, lines):
 
 @inline
 def scatter_matrix(lanes, b, end, rows, lines):
-    """`scatter`, past the cache for results so large that writing them costs more than computing them."""
+    """`scatter`, past the cache for results so large that writing takes longer than computing."""
     if lines.size == 0:
         scatter(lanes, b, end, rows)
     else:

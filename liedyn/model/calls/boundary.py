@@ -1,4 +1,4 @@
-"""Between Python and the kernels: what users pass becomes contiguous rows of finite float64, or a typed error."""
+"""Conversion of users' arguments to contiguous rows of finite float64, or a typed error."""
 import math
 
 import numpy as np
@@ -37,14 +37,14 @@ def rows_of(name, x, lead, size):
 
 
 def is_usable(x):
-    """Which numbers of an array are finite, and not so large that products of some of them overflow."""
+    """A mask of the numbers that are finite, and not so large that products of a few of them overflow."""
     return np.abs(x) <= LARGEST
 
 
 def require_usable(name, x, axes=1):
-    """InputError where a number of an array is not finite, or so large that products of some of them overflow.
+    """InputError if a number is not finite, or so large that products of a few of them overflow.
 
-    It tells the number's place along so many of the last axes.
+    The message gives the number's index along the last `axes` axes.
     """
     bad = ~is_usable(x)
     if bad.any():
@@ -54,7 +54,7 @@ def require_usable(name, x, axes=1):
 
 
 def rows_unchecked(name, x, lead, size):
-    """`rows_of`, usable or not."""
+    """`rows_of` without the check of the numbers."""
     if x.shape[:-1] != lead:
         try:
             x = np.broadcast_to(x, lead + (size,))
@@ -84,9 +84,10 @@ def states(robot, **arrays):
 
 
 def states_unchecked(robot, **arrays):
-    """`states` for a kernel that says itself whether it was given usable numbers, which it has to read anyway.
+    """`states` for a kernel that checks the numbers itself, as it reads them anyway.
 
-    Returns what `states` does and a verdict for the kernel; if that is 0 afterwards, `states` raises the error.
+    Returns the result of `states` and a verdict array for the kernel; if that is 0 afterwards, `states` raises the
+    error.
     """
     lead, rows = _rows(robot, arrays, rows_unchecked)
     configurations = [q for name, q in zip(arrays, rows) if name in _CONFIGURATIONS] if robot.nq != robot.nv else []
@@ -96,7 +97,7 @@ def states_unchecked(robot, **arrays):
 
 
 def _rows(robot, arrays, make):
-    """The leading shape, and rows made by `make` where they are not what kernels take already."""
+    """The leading shape, and rows, converted by `make` if kernels cannot use the arrays directly."""
     require_robot(robot)
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
     rows = [usual_rows(x, sizes[name]) for name, x in arrays.items()]
@@ -110,14 +111,15 @@ def _rows(robot, arrays, make):
 
 @direct
 def usual_rows(x, size):
-    """x itself if it is a vector of `size` usable numbers, or an array of such rows, usable or not; else None."""
+    """x itself if it is a vector of `size` finite numbers of usual size, or an array of such rows, unchecked; else
+    None."""
     if is_array(x, FLOAT64, 2, READABLE | WRITEABLE) and extent_of(x, 1) == integer(size):
         return counted(x)
     return counted(x) if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE else general_path()
 
 
 def _converted(arrays, sizes, make):
-    """The leading shape that any arrays share, and rows."""
+    """The common leading shape of the arrays, and their rows."""
     arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
     leads = {x.shape[:-1] for x in arrays.values()}
     if len(leads) == 1:
@@ -142,7 +144,7 @@ def _require_unit_quaternions(robot, q):
 
 
 def length_not_one(length):
-    """A length that ought to be 1, in words that show the difference.
+    """A length that should be 1, with enough digits to show the difference.
 
     Examples
     --------
@@ -159,7 +161,12 @@ _NO_WRENCH = np.empty((1, 0))
 
 
 def wrenches(robot, f_ext, lead):
-    """Body wrenches as (count, 6 nlinks) rows in link frames; rows of no length when there are none.
+    """Body wrenches as (count, 6 nlinks) rows in link frames; (count, 0) if there are none.
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, or an entry that is not finite.
 
     Raises
     ------
@@ -184,7 +191,7 @@ def wrenches(robot, f_ext, lead):
         R, p = robot.packed.floats[at:at + 9].reshape(3, 3), robot.packed.floats[at + 9:at + 12]
         F = rows_of(f"f_ext[{name!r}]", F, lead, 6)
         if link < 0:
-            continue  # a body fixed to the ground: the ground takes it
+            continue  # a body fixed to the ground does not move
         force = F[:, 3:] @ R.T
         out[:, link, :3] += F[:, :3] @ R.T + np.cross(p, force)
         out[:, link, 3:] += force
@@ -192,7 +199,7 @@ def wrenches(robot, f_ext, lead):
 
 
 def rows_for(out, lead, shape, *inputs, name="out"):
-    """Rows to compute results into: those of `out`, unless it overlaps an input.
+    """Rows for results: those of `out`, unless it overlaps an input.
 
     Raises
     ------
@@ -213,7 +220,7 @@ def rows_for(out, lead, shape, *inputs, name="out"):
 
 
 def in_users_shape(rows, lead, shape, out):
-    """Results in the user's shape: in `out` where that was given."""
+    """Results in the user's shape: in `out` if that was passed."""
     if out is None:
         return rows.reshape(lead + shape)
     if not np.may_share_memory(rows, out):
@@ -222,7 +229,7 @@ def in_users_shape(rows, lead, shape, out):
 
 
 def rows_for_all(out, lead, shapes, *inputs):
-    """`rows_for` a tuple of arrays, one of each shape; fresh ones too where arrays of `out` overlap."""
+    """`rows_for` for a tuple of arrays, one of each shape; new arrays also if arrays of `out` overlap."""
     if out is None:
         return tuple(rows_for(None, lead, shape) for shape in shapes)
     if not isinstance(out, (tuple, list)) or len(out) != len(shapes):
@@ -235,5 +242,5 @@ def rows_for_all(out, lead, shapes, *inputs):
 
 
 def delivered_all(rows, lead, shapes, out):
-    """`in_users_shape`, for a tuple of results."""
+    """`in_users_shape` for a tuple of results."""
     return tuple(map(in_users_shape, rows, [lead] * len(shapes), shapes, out or [None] * len(shapes)))

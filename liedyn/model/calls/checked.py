@@ -1,7 +1,7 @@
-"""Kernels that look at their arguments first, for debugging: those of `liedyn.kernels` under ``LIEDYN_CHECK=1``.
+"""Kernels that check their arguments first, for debugging: those of `liedyn.kernels` under ``LIEDYN_CHECK=1``.
 
-Called from Python, a checked kernel is a Python function; in compiled code it is the same check, back in the
-interpreter for a few microseconds, and then the kernel. An argument of one name has the same shape in all kernels.
+Called from Python, a checked kernel is a Python function; in compiled code the same check returns to the interpreter
+for a few microseconds before the kernel runs. An argument of one name has the same shape in all kernels.
 """
 import functools
 import inspect
@@ -26,12 +26,18 @@ SHAPES = {
     "poses": "nbodies 12", "f_ext": "nlinks 6", "R_constant": "p nv", "virtual": "p", "R_y": "p_y nv",
     "virtual_y": "p_y", "R_w": "p_w nv", "virtual_w": "p_w", "actuators": "nv nu",
 }
-"""Shapes of arguments by name. `p`, `p_y`, `p_w` and `nu` are free, but the same wherever they occur in one call."""
+"""Shapes of arguments by name. The sizes `p`, `p_y`, `p_w` and `nu` are arbitrary, but equal within one call."""
 _COUNTS = {"nq": NQ, "nv": NV, "nbodies": N_BODIES, "nlinks": N_LINKS, "rows": N_ROWS}
 
 
 def check(kernel, workspace_size, **given):
-    """Do arguments fit a kernel?
+    """Check that arguments fit a kernel.
+
+    Raises
+    ------
+    InputError
+        Wrong number type, memory order, size or range; the message names kernel, argument, and the expected and actual
+        value.
 
     Raises
     ------
@@ -81,7 +87,7 @@ def _require_array(kernel, name, x, dtype):
 
 
 def _require_shape(kernel, name, x, symbols, counts):
-    """A shape in symbols; those that are not counted yet get the size that is found."""
+    """Check a symbolic shape; symbols without a value yet get the actual size."""
     if any(not symbol.isdigit() and symbol not in counts for symbol in symbols) and x.ndim == len(symbols):
         for symbol, size in zip(symbols, x.shape):
             if not symbol.isdigit():
@@ -94,10 +100,10 @@ def _require_shape(kernel, name, x, symbols, counts):
 
 
 def checked(name, kernel, workspace_size):
-    """A kernel under its public name with `check` before it, for Python and for compiled code."""
+    """A kernel under its public name, preceded by `check`, for Python and for compiled code."""
     signature = inspect.signature(kernel.py_func)
     names = tuple(signature.parameters)
-    first = names.index("model")  # a lane has no size, and compiled code cannot hand it to the interpreter
+    first = names.index("model")  # a lane has no size, and compiled code cannot pass it to the interpreter
 
     def check_numbers(numbers):
         check(name, workspace_size, **dict(zip(names[first:], numbers)))

@@ -1,7 +1,6 @@
-"""Whether rows of states are fit for kernels: finite, not too large, and quaternions of unit length.
+"""Checks of rows of states for kernels: finite, not too large, and quaternions of unit length.
 
-A look at every number of a batch takes as long as much of the dynamics unless it is done a register at a time, and by
-all threads.
+To be much faster than the dynamics, these checks use whole registers and all threads.
 """
 import numpy as np
 
@@ -11,7 +10,7 @@ from liedyn.model.calls.direct import UNIT_TOLERANCE, direct, general_path
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
 
 SHARED = 50_000
-"""Numbers from which on threads are worth waking."""
+"""Size from which on threads are worth starting."""
 
 
 @batch
@@ -36,14 +35,14 @@ def unit_states(begin, end, model, q, verdict):
 
 @direct
 def bounded_at_sight(rows):
-    """`bounded_states` of contiguous rows, without threads: None if they are not."""
+    """`bounded_states` for contiguous rows, without threads; None for other arrays."""
     count, columns = extent_of(rows, 0), extent_of(rows, 1)
     fine = bounded(shaped(numbers(rows, count * columns), (count, columns)), 0, count)
     return counted(rows) if fine else general_path()
 
 
 def is_bounded(rows):
-    """Are all numbers of contiguous rows finite, and of a size that kernels can compute with?"""
+    """True if all numbers of contiguous rows are finite and not too large for kernels."""
     if rows.size < SHARED:
         return bounded_at_sight(rows) is not None
     verdict = np.ones(1, dtype=np.int64)

@@ -1,12 +1,12 @@
-"""Calls from Python straight into a kernel: a tenth of a microsecond, another for a new array, not three to six.
+"""Direct calls from Python into a kernel: 0.1 us, and 0.1 us for a new array, instead of 3 to 6 us.
 
-Numba's dispatcher finds the types of all arguments anew at each call, makes an array structure of each and counts
-references to it; checks and conversions in Python cost as much again. A `direct` kernel takes Python's objects as they
-are, borrowed for the time of the call (its caller holds them, and the interpreter's lock), and looks at them itself:
-type, number type, shape, flags and numbers, before anything else is read through a pointer. Where all is as usual it
-computes and returns the result, a new array or the caller's `out`. Where anything is not (a list, float32, strided,
-a batch, a wrong shape, not finite or too large, `out` in the same place as an input) it returns None, and the general
-way of `liedyn.model.calls.boundary` follows: conversions, batches, typed errors.
+Numba's dispatcher determines the types of all arguments at each call, makes an array structure of each and counts
+references to it; checks and conversions in Python cost as much again. A `direct` kernel gets Python's objects as
+borrowed references (its caller holds them, and the interpreter's lock), and checks them itself: type, number type,
+shape, flags and numbers, before anything else is read through a pointer. For usual arguments it computes and returns
+the result, a new array or the caller's `out`. For any other argument (a list, float32, strided, a batch, a wrong shape,
+not finite or too large, `out` overlapping an input) it returns None, and the general path of
+`liedyn.model.calls.boundary` follows: conversions, batches, typed errors.
 
     @direct
     def rnea_direct(model, q, v, a, out):
@@ -18,8 +18,8 @@ way of `liedyn.model.calls.boundary` follows: conversions, batches, typed errors
             rnea_kernel(SCALAR, model, q, v, a, nothing(), work, numbers(tau, dof_total(model)))
         return tau
 
-An argument that is not as usual becomes an array of size -1, and `result` takes none of these. Where arrays do not look
-as `liedyn.machine.compiled.objects` knows them, in some other interpreter, every call goes the general way.
+An unusual argument becomes an array of size -1, which `result` rejects. If arrays do not have the layout of
+`liedyn.machine.compiled.objects`, in another interpreter, every call uses the general path.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 UNIT_TOLERANCE = 1e-6
-"""How far the squared length of a quaternion may be from one. Kernels divide it out; one further off is a mistake
-(a wrong order, a raw perturbation) rather than rounding."""
+"""Largest deviation of the squared length of a quaternion from 1. Kernels normalise it; a larger deviation is a mistake
+(a wrong order, a perturbation without normalisation) rather than rounding."""
 
 packed_model_type = address_of_type(PackedModel, "liedyn_packed_model")
 
@@ -50,8 +50,8 @@ packed_model_type = address_of_type(PackedModel, "liedyn_packed_model")
 class DirectKernel:
     """A kernel that Python calls with objects; it returns the result, or None.
 
-    Compiled, or loaded from the cache, at the first call, for the one signature there is: objects. From then on its
-    name in its module stands for the builtin function itself: a look-up less.
+    It is compiled, or read from the cache, at the first call, for objects as its only signature. From then on its name
+    in its module refers to the builtin function itself, which saves a look-up.
     """
 
     def __init__(self, function):
@@ -69,7 +69,7 @@ def direct(function: Callable[..., Any]) -> Any:
 
 
 def _unusual(*objects):
-    """What stands for all direct kernels where the layout of arrays is not the one known here."""
+    """Replaces all direct kernels if arrays do not have the known layout."""
 
 
 # ---- arguments
@@ -77,13 +77,13 @@ def _unusual(*objects):
 
 @inline_array
 def nothing():
-    """An array of no numbers."""
+    """An empty array."""
     return no_numbers(0)
 
 
 @inline_array
 def packed(model):
-    """The packed model; where it is unusual that of a robot that has nothing, and no floats."""
+    """The packed model; for an unusual object, that of an empty robot, without floats."""
     if type_of(model) != packed_model_type():
         return PackedModel(integers_or_zeros(model, False, HEADER), no_numbers(-1))
     ints, floats = item(model, 0), item(model, 1)
@@ -94,7 +94,7 @@ def packed(model):
 
 @inline_array
 def bounded(x, size):
-    """One vector of numbers that are finite, and of a size that kernels can compute with."""
+    """A vector of numbers that are finite and not too large for kernels."""
     if not is_array(x, FLOAT64, 1, READABLE) or extent_of(x, 0) != size:
         return no_numbers(-1)
     found = numbers(x, size)
@@ -124,7 +124,7 @@ def bad_quaternion(model, q):
 
 @inline_array
 def configuration(model, q):
-    """A configuration, its quaternions of unit length."""
+    """A configuration whose quaternions have unit length."""
     found = bounded(q, model.ints[NQ])
     return no_numbers(-1) if found.size > model.ints[NV] and bad_quaternion(model, found) >= 0 else found
 
@@ -134,7 +134,7 @@ def configuration(model, q):
 
 @inline
 def general_path():
-    """None, returned."""
+    """Return None."""
     return counted(borrowed_none())
 
 
@@ -148,7 +148,7 @@ def usual(inputs):
 
 @inline
 def fits(x, shape, inputs):
-    """Can results of this shape go into an object, away from all inputs?"""
+    """True if results of this shape can be written to an object that does not overlap the inputs."""
     if not is_array(x, FLOAT64, len(shape), READABLE | WRITEABLE) or not has_shape(x, shape):
         return False
     size = 1
@@ -164,7 +164,7 @@ def fits(x, shape, inputs):
 
 @inline
 def result(out, shape, inputs):
-    """The array to compute into and to return: `out`, or a new one if that is None; None if anything is unusual."""
+    """The array for the result: `out`, or a new one if that is None; None if any argument is unusual."""
     if usual(inputs):
         if is_none(out):
             return new_array(shape)
@@ -175,7 +175,7 @@ def result(out, shape, inputs):
 
 @inline
 def results(out, shapes, inputs):
-    """The same for a tuple of arrays of one shape each."""
+    """The same for a tuple of arrays, one of each shape."""
     if usual(inputs):
         if is_none(out):
             return new_arrays(shapes)
@@ -186,7 +186,7 @@ def results(out, shapes, inputs):
 
 @inline
 def are_fit(out, shapes, inputs):
-    """Can results of these shapes, all of one size, go into a tuple of arrays that do not overlap?"""
+    """True if results of these shapes, all of one size, can be written to a tuple of arrays that do not overlap."""
     if type_of(out) != tuple_type() or tuple_size(out) != len(shapes):
         return False
     for k in range(len(shapes)):

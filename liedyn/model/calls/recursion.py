@@ -1,18 +1,17 @@
-"""One declaration for all that leads from Python to a kernel: batches, one state, checks, `out`, documentation.
+"""One declaration for all Python functions of a kernel: batches, one state, checks, `out`, documentation.
 
     @recursion(rnea_kernel, work=rnea_size, tau="nv")
     def rnea(robot, q, v, a, f_ext=None, out=None):
         '''One line, then Returns, Notes and Examples; what is the same everywhere is added.'''
 
 The arguments between `robot` and `out` are the inputs: configurations `q`, `q0`, `q1`, a `body`, wrenches `f_ext`; all
-others are vectors of nv numbers. Results are named with their shapes, in "nq", "nv", "nbodies" and numbers, "" for one
-number; several have the same. The kernel's arguments bear the same names; `b` is the number of the body.
+others are vectors of nv numbers. Results are keywords with their shapes, made of "nq", "nv", "nbodies" and numbers; ""
+is one number. The kernel's arguments have the same names; `b` is the number of the body.
 
-The code is text, made from the templates below and compiled in the module of the declaration as if it had been written
-there: of kernels made as closures Numba's cache finds none. `NAME_states` works on the rows of a batch, `NAME_direct`
-on one state as Python passes it (`liedyn.model.calls.direct`), and `NAME` is what users call. The first two are written
-when they are called for the first time, so that an import takes no time for them. Tracebacks show the lines of all
-three. """
+The code is generated from the templates below and compiled in the module of the declaration as if it had been written
+there, because Numba's cache cannot find kernels made as closures. `NAME_states` works on the rows of a batch,
+`NAME_direct` on one state as Python passes it (`liedyn.model.calls.direct`), and `NAME` is what users call. The first
+two are generated at their first call, so that they cost no import time. Tracebacks show the lines of all three. """
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from liedyn.typing import Function, Kernel
 
 RECURSIONS: dict[str, Recursion] = {}
-"""All declarations by name: `liedyn.kernels` and `liedyn warmup` read them."""
+"""All declarations by name, for `liedyn.kernels` and `liedyn warmup`."""
 
 _EXTENTS = {"nv": "_side.dof_total(model)", "nq": "_side.q_total(model)", "nbodies": "_side.body_count(model)"}
 
@@ -91,7 +90,7 @@ def {signature}:
 
 
 def _arguments():
-    """What functions of the tree say of their arguments.
+    """Documentation of arguments that functions of the tree have in common.
 
     Parameters
     ----------
@@ -125,12 +124,12 @@ class Recursion:
     ----------
     kernel : CPUDispatcher
     size : CPUDispatcher
-        How many numbers `work` has, for a model; None if there is no `work`.
+        Size of `work` for a model; None if there is no `work`.
     inputs : tuple of str
     scratch, results : dict
-        Shapes of arrays that the kernel writes to on its way, and of its results, lists of str.
+        Shapes of the kernel's scratch arrays, and of its results, lists of str.
     write : callable
-        Writes what is written when it is first called.
+        Generates the code that is generated at the first call.
     """
 
     kernel: Any
@@ -141,7 +140,7 @@ class Recursion:
     write: Callable[[], None]
 
     def row(self) -> str:
-        """What the table of `liedyn.kernels` says: arguments, and behind a bar results with their shapes."""
+        """Entry of the table in `liedyn.kernels`: arguments, and after a bar the results with their shapes."""
         given = [x for x in arguments_of(self.kernel) if x not in ("lane", "model")]
         written = self.scratch | self.results
         results = [f"{x} ({', '.join(written[x]) or 1})" for x in given if x in written]
@@ -159,19 +158,20 @@ def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), 
     kernel : CPUDispatcher
         ``kernel(lane, model, ...)``; without `lane` if it works on one state only.
     work : CPUDispatcher
-        The size of its workspace, for a model.
+        Function for the size of its workspace, given a model.
     scratch : dict
-        Shapes of arrays that it writes to besides `work` and the results.
+        Shapes of further arrays that it writes to, besides `work` and the results.
     nonzeros : CPUDispatcher
-        A kernel that leaves zeros of the results where they are. Lanes are zeroed once, and this one works in them.
+        A kernel that does not write the structural zeros of the results. Lanes are set to zero once, and it is used for
+        them.
     past_cache : CPUDispatcher
-        In place of `NAME_states` where results are so many that they are written past the cache.
+        Replaces `NAME_states` if results are so large that they are written past the cache.
     refuse : dict
-        By name of an attribute of robots what raises an error where it is true.
+        By name of an attribute of robots, the function that raises an error if the attribute is true.
     otherwise : dict
-        By name of an attribute of robots what is called instead, with the same arguments, where it is true.
+        By name of an attribute of robots, the function that is called instead, with the same arguments, if it is true.
     **results : str
-        The shape of each.
+        Shape of each result.
     """
     scratch, results = ({x: shape.split() for x, shape in dict(each).items()} for each in (scratch, results))
 
@@ -198,7 +198,7 @@ def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), 
 
 
 class _Unwritten:
-    """Stands for a function until that is called."""
+    """Stands for a function until its first call, which generates it."""
 
     def __init__(self, names, name, write):
         self._names, self._name, self._write = names, name, write
@@ -210,7 +210,7 @@ class _Unwritten:
 
 
 def _run(text, place, names):
-    """Define what a text defines in a module; `place` is where tracebacks say that it is."""
+    """Execute generated code in a module; `place` is the file name shown in tracebacks."""
     linecache.cache[place] = len(text), None, text.splitlines(True), place
     exec(compile(text, place, "exec", dont_inherit=True), names)
 
@@ -221,11 +221,24 @@ def arguments_of(kernel):
     return code.co_varnames[:code.co_argcount]
 
 
-# ---- texts
+# ---- generated code
 
 
 def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past_cache=None):
-    """Text of `NAME_states` and `NAME_direct`.
+    """Source of `NAME_states` and `NAME_direct`.
+
+    Parameters
+    ----------
+    name, kernel : str
+    arguments : sequence of str
+        Names of the kernel's arguments.
+    inputs : sequence of str
+    rooms : dict of str
+        Expressions for the sizes of its scratch arrays.
+    results : dict
+        Shapes of the results, each a list of str.
+    nonzeros, past_cache : str
+        Names of these kernels, see `recursion`.
 
     Parameters
     ----------
@@ -277,7 +290,7 @@ def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past
 
 
 def _public(name, inputs, defaults, refuse, otherwise, results):
-    """Text of `NAME`."""
+    """Source of `NAME`."""
     state, free = [x for x in inputs if x not in ("f_ext", "body")], "f_ext" in inputs
     required = len(inputs) + 2 - len(defaults)
     signature = [x + "=None" * (k >= required) for k, x in enumerate(("robot", *inputs, "out"))]
@@ -299,7 +312,7 @@ def _each(form, names, separator=", "):
 
 
 def _lines(form, names, indent=8):
-    """One line for each name; of a dict, with what it holds as `size`."""
+    """One line for each name; for a dict, its value is inserted as `size`."""
     sizes = names if isinstance(names, dict) else dict.fromkeys(names)
     return f"\n{' ' * indent}".join(form.format(x=x, size=size) for x, size in sizes.items())
 
@@ -321,7 +334,7 @@ def _tuple(parts):
 
 
 def document(text, inputs, results):
-    """A docstring with what all have in common: Parameters and Raises, but for those that it has itself.
+    """A docstring completed by the common entries of Parameters and Raises, except those that it has itself.
 
     Parameters
     ----------
@@ -330,7 +343,7 @@ def document(text, inputs, results):
     results : dict
         Shapes of the results.
     """
-    if text is None:  # python -OO
+    if text is None:  # with python -OO
         return None
     common, own = _sections(_arguments.__doc__), _sections(text)
     known = _entries(common["Parameters"]) | _entries(own.pop("Parameters", ""))
@@ -346,12 +359,12 @@ def document(text, inputs, results):
 
 
 def _sections(text):
-    """Text of each numpydoc section by its heading; what comes first under ""."""
+    """Text of each numpydoc section by its heading; the text before the first heading is under ""."""
     parts = re.split(r"\n\n(\w+)\n-+\n", inspect.cleandoc(text).rstrip())
     return {"": parts[0]} | dict(zip(parts[1::2], parts[2::2]))
 
 
 def _entries(section):
-    """Entries of a section by the names before their colons."""
+    """Entries of a section, by the names before their colons."""
     return {name: entry for entry in re.split(r"\n(?=\S)", section) if entry
             for name in re.split(r" : |\n", entry)[0].split(", ")}
