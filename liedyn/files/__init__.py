@@ -1,4 +1,4 @@
-"""Robots from files and to files, and coordinates from and to other libraries."""
+"""Robots from files and to files, and conversion of coordinates from and to other libraries."""
 
 from liedyn.files.load import bundled, load
 from liedyn.files.mjcf import load_mjcf

@@ -1,4 +1,4 @@
-"""What writers of XML formats share: joints taken apart, numbers as text, and what is left out."""
+"""Common functions of the writers of XML formats: single motions of joints, numbers as text, warnings for omissions."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from liedyn.model.validation import warn
 
 
 class JointMotion(NamedTuple):
-    """One coordinate of a joint that is a number: its name, place among the joint's coordinates, and axis."""
+    """One coordinate of a joint, if a number: its name, index among the joint's coordinates, kind and axis."""
 
     name: str
     place: int
@@ -23,7 +23,7 @@ class JointMotion(NamedTuple):
 
 
 def motions(joint):
-    """The motions, one after the other, that a joint consists of; ModelError where it is no sequence of such."""
+    """The successive motions of a joint; ModelError if it is not a sequence of single motions."""
     kind = JOINT_KINDS[joint.kind]
     if kind.nq != kind.nv or kind.has_pitch:
         raise ModelError(f"joint {shown(joint.name)}: the file cannot hold a {joint.kind} joint")
@@ -33,12 +33,12 @@ def motions(joint):
 
 
 def words(values):
-    """Numbers as text that gives the same numbers back."""
+    """Numbers as text, with full precision."""
     return " ".join(repr(float(value) + 0.0) for value in np.ravel(values))  # no minus sign before zero
 
 
 def document(xml):
-    """The text of a file."""
+    """The text of a file with an XML element as root."""
     try:
         ElementTree.indent(xml)
         text = ElementTree.tostring(xml, encoding="unicode") + "\n"
@@ -51,7 +51,7 @@ def document(xml):
 
 
 def require_plain(each, target="the file"):
-    """Refuse a loop or constraint that is switched off, moves with time or is one-sided."""
+    """Raise an error for a loop or constraint that is switched off, moves with time or is one-sided."""
     what = "constraint" if each.kind in CONSTRAINT_KINDS else "loop"
     for trouble, is_so in (("is moved by a function", each.target is not None),
                            ("is switched off", each.active is not True),
@@ -67,7 +67,7 @@ def refused(each, target="the file"):
 
 
 class LeftOut:
-    """What a file cannot hold and does not need: one warning for each sort, by name."""
+    """Properties that a file cannot hold but does not need: one warning for each sort, with names."""
 
     def __init__(self):
         self._found = defaultdict(list)
@@ -77,6 +77,6 @@ class LeftOut:
             self._found[what].append(name)
 
     def warn(self, path):
-        """One warning for each sort; `path` is what has a name, a file or a model."""
+        """Issue one warning for each sort; `path` is the file or model that has them."""
         for what, names in self._found.items():
             warn(f"{printable(path.name)}: left out {what}: {listed(names)}")

@@ -1,4 +1,4 @@
-"""Bodies as URDF and SDFormat describe them, with the inertias that are found there."""
+"""Bodies of URDF and SDFormat files, and checks of their inertias."""
 import numpy as np
 
 from liedyn.machine.errors import shown
@@ -6,7 +6,8 @@ from liedyn.model.numbers import numbers
 from liedyn.model.validation import NOTHING, SYMMETRY, warn
 
 NEXT_TO_NOTHING = 1e-6
-"""Part of the largest moment in a robot. Placeholders (antennas, frames) are that small, and none looks at theirs."""
+"""Fraction of the largest moment of inertia in a robot below which an invalid inertia is only a placeholder (antennas,
+frames), as nobody checks these."""
 
 
 def inertial_of(owner, mass, pose, moments):
@@ -17,16 +18,17 @@ def inertial_of(owner, mass, pose, moments):
 
 
 def declare_bodies(builder, inertials):
-    """Declare bodies; `inertials` is by name what `inertial_of` returns, or None for a massless body.
+    """Declare bodies; `inertials` has by name the result of `inertial_of`, or None for a massless body.
 
-    A negative principal moment that is next to nothing beside the robot is taken as zero, and the largest as the sum of
-    the others, with a warning: the robot moves as it would, to that accuracy. Any other one is an error of the builder.
+    A negative principal moment that is negligible in the robot is replaced by zero, and the largest by the sum of the
+    others, with a warning; this does not change the motion noticeably. Any other negative moment is an error of the
+    builder.
     """
     largest = max((np.abs(each[2]).max() for each in inertials.values() if each), default=0.0)
     for name, each in inertials.items():
         mass, com, J = each or (0.0, np.zeros(3), np.zeros((3, 3)))
         moments, axes = np.linalg.eigh(J)
-        if -NEXT_TO_NOTHING * largest < moments[0] < -max(SYMMETRY * moments[2], NOTHING):  # below that: rounding
+        if -NEXT_TO_NOTHING * largest < moments[0] < -max(SYMMETRY * moments[2], NOTHING):  # a smaller one is rounding
             warn(f"body {shown(name)}, inertia: has the negative principal moment {moments[0]:.6g}, taken as zero, "
                  f"which is next to nothing beside the robot's largest moment, {largest:.3g}")
             middle = max(moments[1], 0.0)

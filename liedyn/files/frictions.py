@@ -1,14 +1,14 @@
-"""Dry friction of the joints of robot files, as force elements where that is wanted."""
+"""Dry friction of joints in robot files, as optional force elements."""
 from liedyn.machine.arguments import positive
 
 
 def require_width(function, width):
-    """InputError if the rate below which friction is to be smooth is neither None nor a positive number."""
+    """InputError if `width`, the rate below which friction is smooth, is neither None nor a positive number."""
     if width is not None:
         positive(f"{function}, friction", width)
 
 
 def add_friction(builder, forces, width):
-    """Force elements for the forces by coordinate; what is no force is refused as the builder does."""
+    """Force elements for dry friction by coordinate; the builder refuses invalid values."""
     for coordinate, force in forces.items():
         builder.friction(f"{coordinate} friction", coordinate, coulomb=force, width=width)

@@ -1,8 +1,8 @@
-"""What the reader of a format knows of its elements and attributes, and what a file has besides.
+"""Known elements and attributes of a format, and warnings for others in a file.
 
-A format is a table of lines ``element: attributes | elements within it``; one function walks a file against it. What is
-of no concern to a robot (textures, sensors, controllers) is passed over with all that is within; what is known and not
-taken is told by what it is; all else is told with the nearest name that is known.
+A format is a table of lines ``element: attributes | elements within it``; one function compares a file with it.
+Elements without effect on a robot (textures, sensors, controllers) are skipped with all that they contain; known
+elements that are not used are reported by what they are; unknown ones with the most similar known name.
 """
 from collections import defaultdict
 from typing import NamedTuple
@@ -12,13 +12,23 @@ from liedyn.machine.errors import cut, near_names, shown
 
 PREFIXES = {"http://drake.mit.edu": "drake", "http://www.w3.org/2001/XMLSchema-instance": "xsi",
             "http://www.w3.org/XML/1998/namespace": "xml"}
-"""What namespaces are usually called in files."""
+"""Usual prefixes of namespaces in files."""
 MOST = 12
-"""So many are told of one sort, and how many there are."""
+"""Largest number of names in a warning, which then gives their total number."""
 
 
 class Format(NamedTuple):
     """A format of files.
+
+    Attributes
+    ----------
+    name : str
+    elements : dict
+        By element name, the names of its attributes and of the elements within it.
+    passed : frozenset
+        Names of elements and attributes without effect on a robot, which are skipped with all that they contain.
+    left_out : dict
+        By name of an element or attribute that is known but not used, a description.
 
     Attributes
     ----------
@@ -48,7 +58,12 @@ def format_of(name, lines, passed, left_out):
 
 
 def strangers(form, *roots):
-    """What is not taken of the elements `roots` and all within, by what it is: a list of texts for each.
+    """Names of unused and unknown parts of the elements `roots`: a list for each description.
+
+    Parameters
+    ----------
+    form : Format
+    *roots : xml.etree.ElementTree.Element
 
     Parameters
     ----------
@@ -71,7 +86,7 @@ def strangers(form, *roots):
             name = _called(each.tag)
             if _note(form, found, f"elements that {form.name} does not have", name, within, place):
                 inner.append((each, owner))
-            elif name in form.passed:  # within transmissions Drake has inertias of rotors
+            elif name in form.passed:  # within transmissions, Drake has inertias of rotors
                 for part in map(_called, (part.tag for part in each.iter() if isinstance(part.tag, str))):
                     if part.startswith("drake:"):
                         _note(form, found, "", part, (), f"{cut(name)} {shown(each.get('name', ''))}")
@@ -80,7 +95,7 @@ def strangers(form, *roots):
 
 
 def told(texts):
-    """Some texts for a message: the first ones, and how many there are."""
+    """Some texts for a message: the first ones, and their total number."""
     return "; ".join(texts[:MOST]) + (f"; ... ({len(texts)} in all)" if len(texts) > MOST else "")
 
 
@@ -92,7 +107,7 @@ def _called(name):
 
 
 def _note(form, found, what, name, known, place):
-    """Note what is not taken; is it an element to look into?"""
+    """Note an unused or unknown name; returns True if it is an element whose parts should be examined."""
     if name in form.passed or name.startswith(("xsi:", "xml:")):
         return False
     if name in known:

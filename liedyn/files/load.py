@@ -1,4 +1,4 @@
-"""Load a robot by the name it is bundled under, or from a file."""
+"""Load a robot by the name of a bundled one, or from a file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ READERS = {
     ".sdf": "liedyn.files.sdf:load_sdf",
     ".world": "liedyn.files.sdf:load_sdf",
 }
-"""By the end of a file's name its reader, module and function: it takes the path, and options by name."""
+"""The reader, as module and function, by ending of the file name; it takes the path, and options as keywords."""
 
-_USD = (".usd", ".usda", ".usdc", ".usdz")  # MjSpec.from_file of MuJoCo 4.0's wheel has no decoder for them
+_USD = (".usd", ".usda", ".usdc", ".usdz")  # MjSpec.from_file in MuJoCo 4.0's wheel cannot read them
 
 
 def load(source: PathLike, **options: Any) -> Robot:
@@ -37,7 +37,7 @@ def load(source: PathLike, **options: Any) -> Robot:
     source : str or Path
         Name of a bundled robot (:func:`bundled`), or path of a file of one of the kinds in `READERS`.
     **options
-        Those of the reader: for URDF files :func:`load_urdf`, for SDFormat files :func:`load_sdf`.
+        Options of the reader: for URDF files :func:`load_urdf`, for SDFormat files :func:`load_sdf`.
 
     Returns
     -------
@@ -84,6 +84,10 @@ def bundled() -> list[str]:
     -------
     list of str
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> "loader" in bundled()
@@ -98,6 +102,6 @@ def bundled() -> list[str]:
 def _folder():
     try:
         return importlib.resources.files("liedyn_robots")
-    except ModuleNotFoundError:  # a checkout that is on the path but not installed
+    except ModuleNotFoundError:  # a source checkout that is on the path but not installed
         beside = Path(__file__).resolve().parents[2] / "robots"
         return beside if beside.is_dir() else None

@@ -1,4 +1,4 @@
-"""Configurations and velocities in the orderings of Pinocchio and MuJoCo, to compare numbers with theirs.
+"""Configurations and velocities in the orderings of Pinocchio and MuJoCo, for comparisons.
 
 ============= =========================== ========================== =================================
 joint         liedyn                      Pinocchio                  MuJoCo
@@ -12,8 +12,8 @@ continuous, q angle                       cos, sin                   angle
 mimic, q      angle or slide, coupled     none
 ============= =========================== ========================== =================================
 
-Joints are matched by name. Pinocchio's planar joint moves in the xy plane of its placement. What is one joint there and
-several here (composite; of three Euler angles) is matched by the names `liedyn.files.pinocchio_joints.parts_of` gives.
+Joints are matched by name. Pinocchio's planar joint moves in the xy plane of its placement. A joint there that is
+several here (composite; of three Euler angles) is matched by the names from `liedyn.files.pinocchio_joints.parts_of`.
 """
 # mypy: ignore-errors
 
@@ -28,10 +28,10 @@ from liedyn.model.kinds import JOINT_KINDS
 
 
 class _Same:
-    """A joint whose coordinates are the same in both libraries, perhaps in another order."""
+    """A joint with the same coordinates in both libraries, possibly in another order."""
 
     order = slice(None)
-    """Places in our q of theirs."""
+    """Indices in our q of their coordinates."""
 
     @classmethod
     def to_theirs(cls, q):
@@ -45,7 +45,7 @@ class _Same:
 
     @staticmethod
     def velocity(q, size):
-        """Their v by ours."""
+        """Matrix from our v to theirs."""
         return np.broadcast_to(np.eye(size), (*q.shape[:-1], size, size))
 
     @staticmethod
@@ -54,7 +54,7 @@ class _Same:
 
 
 class _Circle(_Same):
-    """An angle, to Pinocchio a point on the circle."""
+    """An angle, which Pinocchio represents as a point on the circle."""
 
     @staticmethod
     def to_theirs(q):
@@ -134,7 +134,7 @@ class _Match(NamedTuple):
 
 
 class _Mimic(NamedTuple):
-    """A coordinate that is none to Pinocchio, whose joint mimics another one."""
+    """A coordinate that does not exist in Pinocchio, whose joint mimics another one."""
 
     place: int
     leader: slice
@@ -143,10 +143,11 @@ class _Mimic(NamedTuple):
 
 
 class Ordering:
-    """The coordinates of a robot in another library's ordering. Batch axes come first in every method.
+    """Conversion between the coordinates of a robot and another library's ordering. Batch axes come first in every
+    method.
 
     With T = `velocity_matrix` (q), which is orthogonal: their v = T v, tau = T tau, M = T M T^T, Jacobian J T^T,
-    a = T a + Tdot v. (Where joints mimic others in Pinocchio, T is not square: it passes over their velocities.)
+    a = T a + Tdot v. (If joints mimic others in Pinocchio, T is not square: it omits their velocities.)
 
     Attributes
     ----------
@@ -179,7 +180,7 @@ class Ordering:
         return theirs
 
     def to_ours(self, q):
-        """Our configuration. Angles that they keep as cosine and sine come back within (-pi, pi].
+        """Our configuration. Angles that they store as cosine and sine are returned within (-pi, pi].
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ def pinocchio(robot, model, names=None):
     robot : Robot
     model : pinocchio.Model
     names : dict, optional
-        Their joint name by ours, where they differ. ``"base"`` is their ``"root_joint"`` if there is no other.
+        Their joint name by ours, if these differ. ``"base"`` is their ``"root_joint"`` if there is no other.
 
     Returns
     -------
@@ -250,7 +251,7 @@ def pinocchio(robot, model, names=None):
     Raises
     ------
     InputError
-        A joint that one of the two lacks, or whose kinds differ.
+        A joint that one of the two lacks, or that has different kinds.
 
     Examples
     --------
@@ -265,7 +266,8 @@ def pinocchio(robot, model, names=None):
         if number:
             their_joints[name] = joint
             their_joints |= {called: part for called, part, _ in parts_of(name, joint)}
-    if "root_joint" in their_joints and "base" not in their_joints:  # what both call a floating base by default
+    # the default names of a floating base in both libraries
+    if "root_joint" in their_joints and "base" not in their_joints:
         names = {"base": "root_joint"} | (names or {})
     slices = list(_joint_slices(robot))
     called = [_their_name(joint.name, names, list(their_joints)) for joint, _, _ in slices]
@@ -303,15 +305,15 @@ _MUJOCO_TYPES = {_MujocoFree: (0,), _MujocoBall: (1,), _Same: (2, 3)}  # mjtJoin
 def mujoco(robot, model, names=None):
     """The ordering of a MuJoCo model.
 
-    What is several slides and hinges there is matched by the names of its coordinates (``"joint.x"``), joints without
-    names as `liedyn.load_mjcf` calls them.
+    A joint that is several slides and hinges there is matched by the names of its coordinates (``"joint.x"``); joints
+    without names have the names that `liedyn.load_mjcf` gives them.
 
     Parameters
     ----------
     robot : Robot
     model : mujoco.MjModel
     names : dict, optional
-        Their joint name by ours (of a joint, or of a coordinate), where they differ.
+        Their joint name by ours (of a joint, or of a coordinate), if these differ.
 
     Returns
     -------
@@ -320,7 +322,7 @@ def mujoco(robot, model, names=None):
     Raises
     ------
     InputError
-        A joint that one of the two lacks, or whose kinds differ.
+        A joint that one of the two lacks, or that has different kinds.
 
     Examples
     --------
@@ -338,7 +340,7 @@ def mujoco(robot, model, names=None):
 
 
 def _mujoco_name(model, j):
-    """A joint's own name, else its body's, with a number where that has several."""
+    """A joint's own name, else its body's, with a number if that body has several."""
     name = model.joint(j).name
     if name:
         return name
@@ -347,7 +349,7 @@ def _mujoco_name(model, j):
 
 
 def _mujoco_parts(robot):
-    """Name, form and slices of what is one joint to MuJoCo: joints with a quaternion, else single coordinates."""
+    """Name, form and slices of each joint in MuJoCo: our joints with a quaternion, else single coordinates."""
     for joint, q, v in _joint_slices(robot):
         if JOINT_KINDS[joint.kind].has_quaternion:
             if joint.kind == "free" and not np.array_equal(joint.placement, np.eye(4)):

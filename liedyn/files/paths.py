@@ -1,4 +1,4 @@
-"""Paths that users give, and the bytes behind them."""
+"""Paths from users, and the bytes of files."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from liedyn.machine.reading import open_regular, read_regular
 
 
 def path_of(source):
-    """`source` as a Path; InputError if it is none."""
+    """`source` as a Path; InputError if it is not a path."""
     try:
         return Path(source)
     except TypeError:
@@ -15,15 +15,15 @@ def path_of(source):
 
 
 def read_bytes(path):
-    """What stands in a file; ModelError if it cannot be read, is no regular file, or is larger than 64 MiB."""
+    """The bytes of a file; ModelError if it cannot be read, is no regular file, or is larger than 64 MiB."""
     try:
         return read_regular(path)
-    except (OSError, ValueError) as error:  # ValueError: no file has such a name
+    except (OSError, ValueError) as error:  # ValueError: an impossible file name
         raise ModelError(f"cannot be read: {_reason(error)}") from None
 
 
 def require_regular(path):
-    """ModelError if there is a FIFO, a device or a folder in the place of a file, which others are going to read."""
+    """ModelError for a FIFO, a device or a folder instead of a file that another library will read."""
     try:
         open_regular(path).close()
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What reader, writer and ordering of Pinocchio's models know of its joints."""
+"""Joints of Pinocchio, for reader, writer and ordering."""
 # mypy: ignore-errors
 
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from liedyn.machine.errors import LiedynError, ModelError, shown
 
 KINDS = {"JointModelFreeFlyer": "free", "JointModelSpherical": "spherical", "JointModelPlanar": "planar",
          "JointModelTranslation": "translational"}
-TURNS_FIRST = [3, 4, 5, 0, 1, 2]  # of a free joint, which has its slides first there, and back
+TURNS_FIRST = [3, 4, 5, 0, 1, 2]  # order of the components of a free joint, whose translations come first there
 PER_VELOCITY = {"armature": "armature", "damping": "damping", "velocity_limit": "velocityLimit",
                 "effort_limit": "effortLimit"}
-"""Numbers of each velocity coordinate: our names, and Pinocchio's."""
+"""Quantities of each velocity coordinate: our names, and Pinocchio's."""
 
 
 def library():
-    """The module."""
+    """The module pinocchio; LiedynError if it is not installed."""
     try:
         import pinocchio
     except ImportError:
@@ -39,7 +39,17 @@ class _Turn(NamedTuple):
 
 
 def parts_of(name, joint):
-    """The joints that a Pinocchio joint is a chain of, called ``name.1`` and so on; nothing where it is none.
+    """The chain of joints, called ``name.1`` and so on, that a Pinocchio joint represents; empty for a single joint.
+
+    Parameters
+    ----------
+    name : str
+    joint : pinocchio.JointModel
+
+    Returns
+    -------
+    list of (str, pinocchio.JointModel, ndarray)
+        Name, joint, and its pose (4, 4) relative to the one before.
 
     Parameters
     ----------
@@ -55,7 +65,7 @@ def parts_of(name, joint):
 
 
 def _within(joint, is_whole):
-    """Joints and their poses; a universal joint with orthogonal axes, within a composite one, is one joint."""
+    """Joints and their poses; within a composite one, a universal joint with orthogonal axes is a single joint."""
     own, kind = joint.extract() if hasattr(joint, "extract") else joint, joint.shortname()
     if kind == "JointModelComposite":
         for part, placement in zip(own.joints, own.jointPlacements):
@@ -72,20 +82,21 @@ def _within(joint, is_whole):
 
 
 def is_universal(joint):
-    """Has it two axes that are orthogonal?"""
+    """True if it has two orthogonal axes."""
     return joint.shortname() == "JointModelUniversal" and abs(joint.extract().axis1 @ joint.extract().axis2
                                                               ) <= ORTHOGONALITY
 
 
 def leaders_of(model):
-    """By number of a joint that mimics, the number of the joint that it mimics."""
+    """By number of a joint that mimics another one, the number of that other joint."""
     return dict(zip(getattr(model, "mimicking_joints", ()), getattr(model, "mimicked_joints", ())))
 
 
 def require_round(name, values):
-    """In Pinocchio, velocity and acceleration of a planar joint are in the axes of the body, which turn.
+    """ModelError for armature or unequal damping of a planar joint.
 
-    Damping that is the same in both directions is not changed by that; armature lacks the force that turning takes.
+    In Pinocchio, velocity and acceleration of a planar joint are in the rotating axes of the body. Damping that is
+    equal in both directions does not depend on that; armature would lack the force due to the rotation.
     """
     (x, y), along = values["damping"][:2], values["armature"][:2]
     if x != y:

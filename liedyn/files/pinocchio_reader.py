@@ -30,13 +30,14 @@ def from_pinocchio(model: Any, constraints: Sequence[Any] = (), reference: str |
 
     Joints keep their names; a composite joint, and one of three Euler angles, becomes a chain of joints ``name.1``,
     ``name.2``, and so on, an unbounded revolute one has an angle for its cosine and sine, and a joint that mimics
-    another is coupled to it by a constraint, ``name mimic``. The body that a joint moves has the name of the first
-    frame of type BODY at its origin, else the joint's; all other frames become frames, fixed joints too. Inertia that
-    rests on the universe is passed over. Of the joints armature, damping and limits are taken; Pinocchio's own
-    algorithms, from `pinocchio.rnea` to `pinocchio.aba`, leave the damping out. Nothing drives a free-flyer until an
-    actuator is declared: the inputs are the other joints.
+    another is coupled to it by a constraint, ``name mimic``. The body moved by a joint has the name of the first frame
+    of type BODY at its origin, else the joint's; all other frames become frames, including fixed joints. Inertia of the
+    universe is ignored. Armature, damping and limits of joints are used; Pinocchio's own algorithms, from
+    `pinocchio.rnea` to `pinocchio.aba`, ignore damping. A free-flyer is not driven unless an actuator is declared: the
+    inputs are the other joints.
 
-    `liedyn.files.orderings.pinocchio(robot, model)` maps configurations, velocities and all else between the two.
+    `liedyn.files.orderings.pinocchio(robot, model)` converts configurations, velocities and other quantities between
+    the two.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def from_pinocchio(model: Any, constraints: Sequence[Any] = (), reference: str |
     constraints : sequence of pinocchio.RigidConstraintModel
         CONTACT_3D becomes a cut joint of kind spherical, CONTACT_6D a fixed one; point and frame anchors likewise.
     reference : str, optional
-        The reference configuration that is the home. Default: the one named ``"home"``, else the first one, else
+        Name of the reference configuration used as home. Default: the one named ``"home"``, else the first one, else
         the neutral configuration.
 
     Returns
@@ -56,7 +57,7 @@ def from_pinocchio(model: Any, constraints: Sequence[Any] = (), reference: str |
     LiedynError
         Pinocchio is not installed.
     InputError
-        It is no model of Pinocchio, something is no constraint of the kinds above, or `reference` is no text.
+        `model` is not a model of Pinocchio, a constraint is of another kind, or `reference` is not text.
     ModelError
         A joint that robots do not have, an unknown reference configuration, or a constraint with a velocity,
         acceleration or compliance of its own; the message names it.
@@ -64,8 +65,8 @@ def from_pinocchio(model: Any, constraints: Sequence[Any] = (), reference: str |
     Warns
     -----
     ModelWarning
-        The model has what the robot will not have: dry friction, inertia of rotors (which is not armature), limits of
-        balls and free joints, Baumgarte's terms, frames of the same name at different places.
+        The model has properties that the robot lacks: dry friction, inertia of rotors (which is not armature), limits
+        of balls and free joints, Baumgarte's terms, frames of the same name at different places.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def from_pinocchio(model: Any, constraints: Sequence[Any] = (), reference: str |
 
 
 def _reference(pin, model, chosen):
-    """The configuration that becomes the home."""
+    """The reference configuration that is used as home."""
     names = [each.key() for each in model.referenceConfigurations]
     if chosen is not None and chosen not in names:
         raise ModelError(f"no reference configuration {shown(chosen)}, {suggestion(chosen, names)}")
@@ -108,7 +109,7 @@ def _reference(pin, model, chosen):
 
 
 def _body_names(pin, model):
-    """By number of a joint, what the body is called that it moves."""
+    """Name of the body moved by a joint, by the joint's number."""
     names = {0: GROUND}
     for frame in model.frames:
         if frame.type == pin.FrameType.BODY and np.array_equal(frame.placement.homogeneous, np.eye(4)):
@@ -117,7 +118,7 @@ def _body_names(pin, model):
 
 
 def _add_joint(builder, model, number, bodies, neutral, left_out):
-    """One joint, or a chain of them with massless bodies in between."""
+    """Declare one joint, or a chain of them with massless bodies in between."""
     name, joint = model.names[number], model.joints[number]
     pose, parent = model.jointPlacements[number].homogeneous, bodies[model.parents[number]]
     chain = [(name, joint, np.eye(4))]
@@ -150,7 +151,7 @@ def _motion(name, joint, neutral):
         raise ModelError(f"joint {shown(name)}: robots have no joint of kind {shown(kind)}")
     data = joint.createData()
     joint.calc(data, neutral)
-    slide, turn = np.split(np.array(data.S).ravel(), 2)  # of one that mimics, times its scaling
+    slide, turn = np.split(np.array(data.S).ravel(), 2)  # times the scaling of a joint that mimics another one
     if kind == "JointModelMimic":
         scaling = joint.extract().scaling
         if not scaling:
@@ -183,12 +184,12 @@ def _numbers_of(model, name, kind, joint, left_out):
 
 
 def _bounds(values):
-    """Infinite is what is beyond all numbers."""
+    """Limits, infinite if they are the largest numbers."""
     return np.where(np.abs(values) >= LARGEST, np.copysign(np.inf, values), values)
 
 
 def _add_frames(pin, builder, model, bodies, left_out):
-    """All frames but those of joints that move, and of bodies that are bodies here."""
+    """Declare all frames except those of moving joints and of bodies."""
     taken = {bodies[number]: (number, np.eye(4)) for number in range(model.njoints)}
     for frame in list(model.frames)[1:]:
         place = frame.parentJoint, frame.placement.homogeneous

@@ -24,32 +24,33 @@ if TYPE_CHECKING:
 
 
 def to_pinocchio(robot: Robot) -> tuple[Any, list[Any]]:
-    """Make a model of Pinocchio of a robot, and models of its loops.
+    """Make a Pinocchio model of a robot, and constraint models of its loops.
 
-    Joints keep their names, also those of several coordinates; a cylindrical one is a composite. A coupling of two
-    joints makes the one behind mimic the other, which some algorithms of Pinocchio do not take. Bodies are frames of
+    Joints keep their names, also those of several coordinates; a cylindrical one is a composite. For a coupling of two
+    joints, the second one mimics the first, which some algorithms of Pinocchio do not support. Bodies become frames of
     type BODY, frames operational ones; the home configuration is the reference configuration ``"home"``.
 
-    `liedyn.files.orderings.pinocchio(robot, model)` maps configurations, velocities and all else between the two.
+    `liedyn.files.orderings.pinocchio(robot, model)` converts configurations, velocities and other quantities between
+    the two.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched.
+        With its switched constraints.
 
     Returns
     -------
     model : pinocchio.Model
     constraints : list of pinocchio.RigidConstraintModel
-        Of a fixed loop CONTACT_6D, of a spherical one CONTACT_3D; a pin is held at two points of its axis, 1 m apart,
-        so that one of the six rows is redundant.
+        CONTACT_6D for a fixed loop, CONTACT_3D for a spherical one; a pin is constrained at two points of its axis, 1 m
+        apart, so that one of the six rows is redundant.
 
     Raises
     ------
     LiedynError
         Pinocchio is not installed.
     InputError
-        It is no robot.
+        `robot` is not a Robot.
     ModelError
         A loop or constraint that Pinocchio lacks, or one that is switched off, one-sided or moves with time; the
         message names it.
@@ -57,7 +58,7 @@ def to_pinocchio(robot: Robot) -> tuple[Any, list[Any]]:
     Warns
     -----
     ModelWarning
-        What the model will not have, by name: springs, force elements, actuators, the choice of independent
+        Properties that the model lacks, by name: springs, force elements, actuators, the choice of independent
         coordinates.
 
     Examples
@@ -70,7 +71,7 @@ def to_pinocchio(robot: Robot) -> tuple[Any, list[Any]]:
     model = pin.Model()
     model.name, model.gravity = declared.name, pin.Motion(declared.gravity, np.zeros(3))
     bodies = {body.name: body for body in declared.bodies}
-    places = {GROUND: (0, pin.SE3.Identity(), 0)}  # joint that carries a body, pose of the body in it, frame
+    places = {GROUND: (0, pin.SE3.Identity(), 0)}  # joint of a body, pose of the body in it, frame
     moving = []
     for joint in depth_first(declared.tree_joints):
         number, pose, frame = places[joint.parent]
@@ -104,7 +105,7 @@ def to_pinocchio(robot: Robot) -> tuple[Any, list[Any]]:
 
 
 def _their_joint(pin, joint):
-    """A joint of Pinocchio, and how its frame is turned against ours."""
+    """A joint of Pinocchio, and the rotation of its frame relative to ours."""
     names = {"revolute": ("R", "Revolute"), "prismatic": ("P", "Prismatic"), "helical": ("H", "Helical")}
     axes = joint.axes
 
@@ -154,7 +155,7 @@ def _put(model, key, start, values):
 
 
 def _with_mimic(pin, model, coupling):
-    """The model in which of two joints that are coupled the one behind mimics the other."""
+    """The model in which the second of two coupled joints mimics the first."""
     require_plain(coupling, "Pinocchio")
     numbers = {name: model.getJointId(name) for name in coupling.coefficients if model.existJointName(name)}
     mimics = leaders_of(model)
@@ -171,7 +172,7 @@ def _with_mimic(pin, model, coupling):
 
 
 def _their_constraints(pin, model, loop, places):
-    """One constraint, or two of points on the axis of a pin."""
+    """One constraint model, or for a pin two, of points on its axis."""
     require_plain(loop, "Pinocchio")
     kinds = {"fixed": (pin.ContactType.CONTACT_6D, [""]), "spherical": (pin.ContactType.CONTACT_3D, [""]),
              "revolute": (pin.ContactType.CONTACT_3D, ["", " axis"])}

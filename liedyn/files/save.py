@@ -1,4 +1,4 @@
-"""Write a robot to a file, by the kind of the file."""
+"""Write a robot to a file whose format follows from the file name."""
 
 from __future__ import annotations
 
@@ -18,45 +18,43 @@ WRITERS = {
     ".urdf": "liedyn.files.to_urdf:save_urdf",
     ".xml": "liedyn.files.to_mjcf:save_mjcf",
 }
-"""By the end of a file's name its writer, module and function of robot and path."""
+"""The writer, as module and function of robot and path, by ending of the file name."""
 
 
 def save(robot: Robot, path: PathLike) -> None:
     """Write a robot to a file: TOML, URDF or MJCF.
 
-    TOML holds all of a robot but functions; see :func:`save_toml`. The other formats have no place for some of it: a
-    joint, loop or constraint that they lack is refused, and a property that they lack (springs and gravity in URDF) is
-    left out with a warning.
+    TOML holds everything except functions; see :func:`save_toml`. For the other formats, a joint, loop or constraint
+    that they lack is an error, and a property that they lack (springs and gravity in URDF) is omitted with a warning.
 
     In **URDF**, the ground is the root link. Joints of several coordinates (cylindrical, universal, planar,
-    translational) become several joints, which have the coordinates' names. Loops are elements <loop> of URDF+,
-    couplings of two joints are <mimic>. :func:`load_urdf` gives a robot with the same coordinates back.
+    translational) become several joints with the names of the coordinates. Loops are elements <loop> of URDF+,
+    couplings of two joints are <mimic>. :func:`load_urdf` returns a robot with the same coordinates.
 
     In **MJCF**, joints of several coordinates are several joints of one body, in the same way; a free joint that is not
     at the origin of the ground becomes three slides and a ball. Welds, balls and pins that close loops are equality
-    constraints between sites (a pin is held at two points of its axis), couplings are tendons of fixed length, linear
-    and polynomial force elements are tendons with springs, forces that bear a weight are ``gravcomp``, and the home
-    configuration is a key. MuJoCo wants an inertia about every
-    axis: bodies without one get 2e-15 kg m^2.
+    constraints between sites (two points on the axis of a pin), couplings are tendons of fixed length, linear and
+    polynomial force elements are tendons with springs, forces that compensate a weight are ``gravcomp``, and the home
+    configuration is a key. MuJoCo needs an inertia about every axis: bodies without one get 2e-15 kg m^2.
 
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched.
+        With its switched constraints.
     path : str or Path
-        Ends in one of `WRITERS`.
+        Its ending must be one of `WRITERS`.
 
     Raises
     ------
     ModelError
         A joint, loop or constraint that such a file cannot hold; the message names it.
     InputError
-        It is no robot, the file is of no known kind, or it cannot be written.
+        `robot` is not a Robot, the kind of file is unknown, or it cannot be written.
 
     Warns
     -----
     ModelWarning
-        A property that such a file cannot hold, with the names of what has it.
+        A property that such a file cannot hold, with the names of the parts that have it.
 
     Examples
     --------

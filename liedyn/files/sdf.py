@@ -1,11 +1,7 @@
 """Robots from SDFormat files, 1.4 to 1.11.
 
-The file's joints are a graph: those that make no tree become cut joints of the same kind. Meshes are never opened, and
-files that a file includes are not looked for.
-
-Visual and collision shapes of SDFormat files.
-
-Which joints of a mechanism make its tree, and which close its loops.
+The file's joints are a graph: a spanning tree of it becomes the robot's tree, the others become cut joints of the same
+kind. Visual and collision shapes are read; meshes are never opened, and included files are not searched for.
 """
 # mypy: ignore-errors
 
@@ -36,7 +32,24 @@ if TYPE_CHECKING:
 
 
 def spanning_tree(bodies, joints, canonical):
-    """Choose the joints of the tree: for each body the first declared one that holds it, where that reaches the ground.
+    """Choose the joints of the tree: for each body the first declared one that connects it to the ground.
+
+    Parameters
+    ----------
+    bodies : list of str
+        In the order of declaration.
+    joints : list
+        Objects with a `parent` and a `child`, names of bodies or of the ground, in order of preference.
+    canonical : str
+        The body that becomes a root if all bodies of its part of the mechanism have a joint as child.
+
+    Returns
+    -------
+    tree : dict
+        By number of a joint in the tree, True if it is reversed, with its parent as child.
+    roots : list of str
+        Bodies to be connected to the ground, one for each part of the mechanism without a joint to it; that with
+        `canonical` comes first.
 
     Parameters
     ----------
@@ -73,7 +86,7 @@ def spanning_tree(bodies, joints, canonical):
 
 
 def _grow(tree, reached, joints, first):
-    """Add joints to the tree until no joint leads from it to a body that it does not reach."""
+    """Add joints to the tree until no joint leads from it to a body outside."""
     while True:
         forward = [k for k, each in enumerate(joints) if each.parent in reached and each.child not in reached]
         backward = [k for k, each in enumerate(joints) if each.child in reached and each.parent not in reached]
@@ -86,7 +99,7 @@ def _grow(tree, reached, joints, first):
 
 
 def _joined(body, bodies, joints):
-    """The bodies that joints tie to this one, itself among them, in the order of declaration."""
+    """The bodies connected to this one by joints, including itself, in the order of declaration."""
     found, size = {body}, 0
     while len(found) > size:
         size = len(found)
@@ -101,7 +114,7 @@ _SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radi
 
 
 def add_shapes(builder, links, path):
-    """Declare the shapes of all links; returns what was left out, with the names of the links."""
+    """Declare the shapes of all links; returns omissions, with the names of the links."""
     shapes = Shapes(builder)
     for body, link in links.items():
         for role in ("visual", "collision"):
@@ -118,7 +131,7 @@ def add_shapes(builder, links, path):
 
 
 def _shape(element, path):
-    """Arguments of `Builder.shape`; none for what is empty."""
+    """Arguments of `Builder.shape`; None for empty geometry."""
     geometry, (pose, frame) = element.part("geometry", needed=True), own_pose(element)
     if frame:
         raise ModelError(f"{element.owner}: its pose is relative to {shown(frame)}, not to its link")
@@ -139,7 +152,7 @@ def _shape(element, path):
 
 
 def _facing(normal):
-    """A pose whose z axis is a normal."""
+    """A pose whose z axis is the normal."""
     z = np.array(normal) / (np.linalg.norm(normal) or 1.0)
     x = np.cross(np.eye(3)[np.abs(z).argmin()], z)
     x /= np.linalg.norm(x)
@@ -170,31 +183,29 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
 
     Links become bodies; those of models within the model are named ``model::link``, their joints likewise. Joints keep
     their names, limits, damping and springs; universal ones have the coordinates ``joint.angle1`` and ``joint.angle2``.
-    A body's joint is the first one of the file that holds it, where that leads to the ground; joints that are declared
-    the other way round are turned, which leaves their coordinates as they are (but inverts the quaternion of a ball).
-    All others close loops: cut joints of the same kinds, closed when all coordinates are zero, as the file's poses are.
-    A joint that turns about a point away from the origin of its link has a massless body ``joint frame`` there.
-    Frames keep their names; in models within the model they are named as links are.
-    Gearboxes, and axes that mimic others (``x mimic``), become couplings. Visual and collision shapes are kept
-    to be drawn; sensors and plugins are passed over.
+    A body's joint is the first one of the file that connects it to the ground; joints declared in the opposite
+    direction are reversed, which does not change their coordinates (but inverts the quaternion of a ball). All others
+    close loops: cut joints of the same kinds, closed at zero coordinates, which are the poses of the file. A joint that
+    rotates about a point other than the origin of its link has a massless body ``joint frame`` there. Frames keep their
+    names; in models within the model they are named as links are. Gearboxes, and axes that mimic others (``x mimic``),
+    become couplings. Visual and collision shapes are kept for pictures; sensors and plugins are ignored.
 
     Parameters
     ----------
     path : str or Path
     model : str, optional
-        Name of the model, where the file has several.
+        Name of the model, if the file has several.
     floating_base : bool
-        Join what no joint ties to the world to the ground by a free joint, whose home is the pose in the file; else it
-        is fixed there. The links of static models always are. Nothing drives a free joint until an actuator is
+        If true, parts without a joint to the world get a free joint to the ground, whose home is the pose in the file;
+        else they are fixed. Links of static models are always fixed. Free joints are not driven unless an actuator is
         declared: the inputs are the other joints.
     base_name : str
-        Name of that joint; where several parts are loose, those behind the first are called ``base link``.
+        Name of that joint; if there are several such parts, the joints after the first are called ``base link``.
     gravity : array_like, shape (3,), optional
-        [m/s^2] Default: that of the world the model is in, else (0, 0, -9.81).
+        [m/s^2] Default: that of the model's world, else (0, 0, -9.81).
     friction : float, optional
         Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
-        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a
-        warning; so is that of cut joints.
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is omitted, with a warning; that of cut joints always is.
 
     Returns
     -------
@@ -206,15 +217,15 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
         The file is not SDFormat, includes other files for the model, asks for inertia to be computed from shapes, or
         does not describe a robot; the message names the element.
     InputError
-        `floating_base` is not True or False, or a name no text.
+        `floating_base` is not True or False, or a name is not text.
 
     Warns
     -----
     ModelWarning
-        The file says what the robot will not have: dry friction in joints, limits of cut joints,
-        links without gravity, what Drake adds. Its model has elements or attributes that SDFormat does not have, at any
-        depth: each is told with the nearest name that SDFormat has. Or it leaves masses to SDFormat's defaults. Or a
-        link has an inertia that no real body has.
+        The file has properties that the robot lacks: dry friction in joints, limits of cut joints, links without
+        gravity, Drake's extensions. Or its model has elements or attributes that SDFormat does not have, at any depth:
+        each is reported with the most similar name of SDFormat. Or masses are SDFormat's defaults. Or a link has an
+        inertia that is physically impossible.
 
     Examples
     --------
@@ -244,14 +255,14 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
 
 
 def _parse(path):
-    """The element <sdf>, of a version that is known; elements in its own namespace lose it."""
+    """The element <sdf> of a known version; elements in its own namespace lose their prefix."""
     xml = parse(read_bytes(path), "sdf", "SDFormat")
     root = SdfElement(xml, "sdf")
     version = root.text("version")
     first, last = ((".".join(map(str, each))) for each in (_VERSIONS[0], _VERSIONS[-1]))
     if version not in {f"{major}.{minor}" for major, minor in _VERSIONS}:
         raise ModelError(f"sdf, version: {first} to {last} are read, got {shown(version)}")
-    if version == first:  # there all axes are in the frame of the model, unless the file says otherwise
+    if version == first:  # axes are then in the frame of the model by default
         for axis in [each for tag in ("axis", "axis2") for each in xml.iter(tag)]:
             if axis.find("use_parent_model_frame") is None:
                 ElementTree.SubElement(axis, "use_parent_model_frame").text = "true"
@@ -259,7 +270,7 @@ def _parse(path):
 
 
 def _choose(root, name, left):
-    """The scopes of the world and of the model that is read."""
+    """The scopes of the world and of the model to be read."""
     worlds = root.xml.findall("world") or [ElementTree.Element("world")]
     worlds[0].extend(root.xml.findall("model"))
     if len(worlds) > 1:
@@ -282,14 +293,14 @@ def _choose(root, name, left):
 
 
 def _gravity(world):
-    """That of the world; a file with no more than a model has no world, whose element is then empty of all else."""
+    """Gravity of the world; for a file with only a model, that of an empty world."""
     alone = all(each.tag == "model" for each in world.xml)
     return (0.0, 0.0, -9.81) if alone else world.numbers_of("gravity", 3, (0.0, 0.0, -9.8))
 
 
 @dataclass(frozen=True)
 class _Held:
-    """A static link is held by the world."""
+    """Represents the fixed connection of a static link to the world."""
 
     child: str
     parent: str = GROUND
@@ -301,7 +312,7 @@ def _read(world, scope, left, floating_base, base_name, gravity, path, friction)
     for each in scopes:
         _refuse(each, left)
         for name in each.things:
-            each.pose(name)  # all must have a place, asked for or not
+            each.pose(name)  # checks that every frame has a pose
         for link in each.links():
             name = each.prefix + link.name
             elements[name], poses[name] = link, each.world_pose(link.name)
@@ -363,7 +374,7 @@ def _is_static(scope):
 
 
 def _refuse(scope, left):
-    """What a model cannot have here, and what it says in vain."""
+    """Raise errors for unsupported parts of a model, and note ignored ones."""
     for each in scope.element.all("include"):
         raise ModelError(f"{scope.element.owner}: includes {shown(each.word('uri', ''))}: files are not looked for; "
                          "give one in which the model is written out, as `gz sdf -p` prints it")
@@ -380,7 +391,7 @@ def _coordinates(pose):
 
 
 def _inertial(name, link, left):
-    """Of a body; SDFormat has links without <inertial> weigh 1 kg."""
+    """Mass, centre of mass and inertia of a body; by SDFormat's rule, links without <inertial> have 1 kg."""
     for tag, is_plain in (("gravity", True), ("kinematic", False)):
         given = link.part(tag)
         if given and link.is_set(tag) != is_plain:

@@ -15,16 +15,16 @@ from liedyn.model.validation import unit
 JOINT_TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "screw": "helical",
                "universal": "universal", "revolute2": "universal", "ball": "spherical", "fixed": "fixed",
                "gearbox": None}
-"""The kind of joint that a type of SDFormat is; a gearbox is none, but couples two joints."""
+"""The kind of joint for each type of SDFormat; a gearbox is not a joint, but couples two joints."""
 
-_UNLIMITED = 1e16  # what old versions write for no limit
-_IN_PLACE = 1e-12  # [m] so close to the origin of its link, a joint turns about it
-_PARALLEL = 1e-6  # of the axes of a gearbox to those of the joints it couples
+_UNLIMITED = 1e16  # written by old versions for no limit
+_IN_PLACE = 1e-12  # [m] distance from the origin of its link up to which a joint rotates about it
+_PARALLEL = 1e-6  # tolerance for the axes of a gearbox and of the joints that it couples
 
 
 @dataclass(frozen=True)
 class SdfJoint:
-    """A joint with its axes and frame in the world, where the file places them.
+    """A joint with its axes and frame in the world, in the configuration of the file.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class SdfJoint:
         Bodies of the robot.
     pose : ndarray, shape (4, 4)
     axes : list of ndarray
-        As many as its kind has.
+        The axes of its kind.
     pitch : float or None
         [m/rad]
     last : bool
-        Is it to be cut if any joint is?
+        Whether it is the first choice for a cut joint.
     element : SdfElement
     scope : Scope
     """
@@ -79,7 +79,7 @@ class SdfJoint:
         return [self.name + suffix for suffix in JOINT_KINDS[self.kind].velocities[:len(self.axes)]]
 
     def parts(self):
-        """Its <axis> and <axis2> with what <limit> and <dynamics> say there, as arguments of `Builder.joint`."""
+        """The elements <axis> and <axis2>, with the arguments of `Builder.joint` from their <limit> and <dynamics>."""
         for key in ("axis", "axis2"):
             axis = self.element.part(key)
             if axis is None:
@@ -87,7 +87,7 @@ class SdfJoint:
             axis.owner = f"{axis.owner}, {key}"
             limit, dynamics = (axis.part(tag) or SdfElement(Element(tag), axis.owner) for tag in ("limit", "dynamics"))
             ends = [limit.number_of("lower", -np.inf), limit.number_of("upper", np.inf)]
-            bounds = [limit.number_of(bound, -1.0) for bound in ("velocity", "effort")]  # negative: there is none
+            bounds = [limit.number_of(bound, -1.0) for bound in ("velocity", "effort")]  # negative: no bound
             velocity, effort = (np.inf if x < 0.0 else x for x in bounds)
             yield axis, {
                 "limits": [x if abs(x) < _UNLIMITED else np.copysign(np.inf, x) for x in ends],
@@ -103,7 +103,7 @@ class SdfJoint:
         return {key: [given[k][key] for k in which] for key in given[0]} if which else {}
 
     def home(self):
-        """Initial positions, which files up to 1.9 may have."""
+        """Initial positions, which files up to 1.9 may contain."""
         return {name: axis.number_of("initial_position") for name, (axis, _, _) in zip(self.coordinates, self.parts())
                 if axis.part("initial_position")}
 
@@ -112,9 +112,9 @@ class SdfJoint:
         return {name: friction for name, (_, _, friction) in zip(self.coordinates, self.parts()) if friction}
 
     def left_out(self, left, is_in_tree, keeps_friction):
-        """Note what the file says of this joint and the robot does not have."""
+        """Note properties of this joint that the robot lacks."""
         if self.kind == "fixed":
-            return  # exporters write limits and damping there too
+            return  # exporters write limits and damping for fixed joints, too
         for k, (_, given, friction) in enumerate(self.parts()):
             what = "cut joints" if not is_in_tree else f"{self.type} joints"
             is_surplus = k >= len(self.axes)
@@ -144,7 +144,7 @@ def _direction(scope, joint, axis):
 
 
 def _pitch(joint):
-    """Metres for one radian. Of the two units the old one is radians for one metre, of a left-handed thread."""
+    """Metres per radian. The older of the two units is radians per metre, of a left-handed thread."""
     if joint.part("screw_thread_pitch"):
         return joint.number_of("screw_thread_pitch") / (2.0 * np.pi)
     if joint.part("thread_pitch") is None:
@@ -156,10 +156,11 @@ def _pitch(joint):
 
 
 def tree_joint(builder, poses, joint, is_turned):
-    """Declare a joint of the tree; where it is turned round, its child holds its parent, with the same coordinates.
+    """Declare a joint of the tree; if it is reversed, parent and child are exchanged, with the same coordinates.
 
-    The frame of a body is that of its link. Where the joint does not turn about the link's origin, the link is fixed to
-    a massless body that does; two revolute joints stand for a universal one that is turned or not rectangular.
+    The frame of a body is that of its link. If the joint does not rotate about the link's origin, the link is fixed to
+    a massless body that does. Two revolute joints replace a universal one that is reversed or has axes that are not
+    orthogonal.
     """
     holder, held = (joint.child, joint.parent) if is_turned else (joint.parent, joint.child)
     sign = -1.0 if is_turned else 1.0
@@ -191,13 +192,13 @@ def cut_joint(builder, poses, joint):
 
 
 def _in_frame(axes, frame):
-    """Axes in the world as arguments for a joint in this frame; what rounding leaves of zero is zero."""
+    """Axes in the world as arguments for a joint in this frame; rounding errors of zero are set to zero."""
     turned = [frame[:3, :3].T @ axis for axis in axes]
     return {key: np.where(np.abs(axis) < ROUNDING, 0.0, axis) for key, axis in zip(("axis", "axis2"), turned)}
 
 
 def _turns_in_place(kind, axes, arm):
-    """Does a joint through one point leave another one, at `arm` from it, where it is?"""
+    """True if a joint through one point leaves another point, at `arm` from it, at rest."""
     if kind in ("fixed", "prismatic"):
         return True
     if len(axes) == 1:
@@ -206,7 +207,7 @@ def _turns_in_place(kind, axes, arm):
 
 
 def gearbox(builder, gear, joints, turned):
-    """Couple the angles of two links against a third one: theta_2 = -ratio theta_1."""
+    """Couple the angles of two links relative to a third one: theta_2 = -ratio theta_1."""
     name = gear.element.word("gearbox_reference_body")
     with errors_at(f"{gear.element.owner}, gearbox_reference_body"):
         reference = gear.scope.body(name)

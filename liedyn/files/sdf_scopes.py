@@ -1,4 +1,4 @@
-"""What names mean in an SDFormat file, and where the things they name lie: models within models, frames in frames."""
+"""Names in an SDFormat file and the poses of their frames: nested models, and frames relative to frames."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from liedyn.model.frames import ROUNDING
 
 MODEL, WORLD = "__model__", "world"
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
-_KINDS = ("link", "model", "frame", "joint")  # where two have the same name, as old files do, the first is meant
+_KINDS = ("link", "model", "frame", "joint")  # if two have the same name, as in old files, the first kind is meant
 
 
 class SdfElement(Element):
@@ -27,7 +27,7 @@ class SdfElement(Element):
         return found and SdfElement(found.xml, found.owner)
 
     def word(self, tag, default=None):
-        """The text of a child element, which must be there if there is no default."""
+        """The text of a child element, which is required if there is no default."""
         found = self.part(tag, needed=default is None)
         return default if found is None else (found.xml.text or "").strip()
 
@@ -47,19 +47,19 @@ class SdfElement(Element):
         return self.numbers_of(tag, 1, None if default is None else [default])[0]
 
     def is_set(self, tag):
-        """Is a child element there, and true?"""
+        """True if a child element exists and is true."""
         return truth(f"{self.owner}, {tag}", self.word(tag, "false"))
 
 
 def truth(what, text):
-    """A truth value as SDFormat writes it."""
+    """A truth value in SDFormat's notation."""
     if text.lower() not in _TRUTHS:
         raise ModelError(f"{what}: expected true or false, got {shown(text)}")
     return _TRUTHS[text.lower()]
 
 
 def own_pose(element):
-    """The pose in an element's <pose>, and the name of the frame it is relative to, empty for the default one."""
+    """The pose in an element's <pose>, and the name of the frame to which it is relative, empty for the default one."""
     given = element.part("pose")
     if given is None:
         return np.eye(4), ""
@@ -80,7 +80,7 @@ def own_pose(element):
 
 
 def relative(A, B):
-    """The pose of B in A; what rounding leaves of zero is zero."""
+    """The pose of B in A; rounding errors of zero are set to zero."""
     R, pose = A[:3, :3].T, np.eye(4)
     turn, shift = R @ B[:3, :3], R @ (B[:3, 3] - A[:3, 3])
     size = max(1.0, np.abs(A[:3, 3]).max(), np.abs(B[:3, 3]).max())
@@ -90,20 +90,20 @@ def relative(A, B):
 
 
 class Scope:
-    """A model, or the world, with the names that are known in it. Poses are in its own frame.
+    """A model, or the world, with the names that are valid in it. Poses are in its own frame.
 
     Attributes
     ----------
     element : SdfElement
         <model> or <world>.
     outer : Scope or None
-        The one it is a model of; None for the world.
+        The scope that contains it; None for the world.
     prefix : str
-        What its names begin with in the robot: nothing in the model that is read, ``chosen`` of the world.
+        Prefix of its names in the robot: empty for the model that is read, which is ``chosen`` of the world.
     inner : dict
         Its models, by name.
     things : dict
-        Kind and element of what has a frame, by name.
+        Kind and element of each thing that has a frame, by name.
     joints : list of SdfElement
     """
 
@@ -129,7 +129,7 @@ class Scope:
             self._poses[WORLD] = np.eye(4)
 
     def scopes(self):
-        """This one and those within."""
+        """This scope and those within."""
         return [self, *(scope for each in self.inner.values() for scope in each.scopes())]
 
     def links(self):
@@ -137,7 +137,7 @@ class Scope:
         return [each for kind, each in self.things.values() if kind == "link"]
 
     def pose(self, name):
-        """Where the frame of this name lies, in this scope's own frame."""
+        """The pose of the frame of this name, in this scope's own frame."""
         if not name:
             name = MODEL
         *chain, base = self._chain(name, self._reference, self._poses)
@@ -148,11 +148,11 @@ class Scope:
         return pose
 
     def world_pose(self, name):
-        """Where it lies in the world."""
+        """The pose of the frame of this name in the world."""
         return relative(self.pose(WORLD), self.pose(name))
 
     def body(self, name):
-        """The link that the frame of this name moves with, by the name it has in the robot, or the ground."""
+        """The link, by its name in the robot, to which the frame of this name is fixed; or the ground."""
         *chain, base = self._chain(name, self._carrier, ())
         if base == WORLD:
             return GROUND
@@ -165,7 +165,7 @@ class Scope:
         return self.inner[model].body(rest)
 
     def canonical(self):
-        """The link that the model's frame moves with; the ground for the world."""
+        """The link to which the model's frame is fixed; the ground for the world."""
         if self.outer is None:
             return GROUND
         name = self.element.xml.get("canonical_link") or next((each.name for each in self.links()), "")
@@ -179,7 +179,7 @@ class Scope:
             return self.body(base)
 
     def _chain(self, name, onward, known):
-        """The names met on the way from a name onward, up to one that leads nowhere within this scope."""
+        """The names on the way from a name onward, up to one that leads to none within this scope."""
         chain = [name]
         while chain[-1] not in known and chain[-1] in self.things:
             following = onward(chain[-1])
@@ -191,7 +191,7 @@ class Scope:
         return chain
 
     def _reference(self, name):
-        """The frame that the pose of a thing is relative to."""
+        """The frame to which the pose of a thing is relative."""
         kind, element = self.things[name]
         frame = own_pose(element)[1]
         if not frame and kind == "joint":
@@ -201,7 +201,7 @@ class Scope:
         return frame or MODEL
 
     def _carrier(self, name):
-        """What a thing moves with, None for a link."""
+        """The thing to which a thing is fixed; None for a link."""
         kind, element = self.things[name]
         if kind == "frame":
             return element.xml.get("attached_to") or MODEL
@@ -216,7 +216,7 @@ class Scope:
         return pose
 
     def _beyond(self, name):
-        """The pose of what lies outside this scope, or in a model within it."""
+        """The pose of a frame outside this scope, or in a model within it."""
         if name == WORLD:
             if self._asked:
                 raise ModelError(f"{self.element.owner}, pose: depends on itself")
@@ -227,7 +227,7 @@ class Scope:
         return self.pose(model) @ self.inner[model].pose(rest)
 
     def _split(self, name):
-        """The name of a model of this scope, and what the rest of a name says within it."""
+        """The name of a model of this scope, and the remaining name within that."""
         model, _, rest = name.partition("::")
         if not rest or model not in self.inner:
             raise ModelError(f"unknown {shown(name)}, {suggestion(name, [*self.things, WORLD])}")

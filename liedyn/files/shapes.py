@@ -1,4 +1,4 @@
-"""Shapes of robot files: their names, and where their meshes are."""
+"""Shapes of robot files: their names, and the paths of their meshes."""
 import os
 from pathlib import Path
 
@@ -6,7 +6,12 @@ from liedyn.machine.errors import ModelError
 
 
 class Shapes:
-    """Declares shapes to a builder under names of their own; one that cannot be declared is left out, and named.
+    """Declares shapes to a builder with unique names; shapes that cannot be declared are omitted and noted.
+
+    Attributes
+    ----------
+    left_out : dict
+        The reason, by owner of the shape.
 
     Attributes
     ----------
@@ -18,7 +23,7 @@ class Shapes:
         self.builder, self.left_out, self._names = builder, {}, set()
 
     def add(self, wanted, body, kind, **values):
-        """Declare one."""
+        """Declare a shape."""
         name, k = wanted, 1
         while name in self._names:
             k += 1
@@ -31,9 +36,9 @@ class Shapes:
 
 
 def mesh_path(name, file):
-    """Where a mesh of a robot file is: ``package://`` is looked for in folders above, and in ROS_PACKAGE_PATH.
+    """The path of a mesh; ``package://`` is searched for in the parent folders and in ROS_PACKAGE_PATH.
 
-    What is found nowhere stays what it is: it is missed when it is drawn.
+    A path that is not found is returned unchanged; the error comes when it is drawn.
     """
     plain = name.removeprefix("file://")
     if plain != name or "://" not in name:

@@ -14,8 +14,8 @@ from liedyn.model import GROUND, placement
 from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.links import depth_first
 
-_LEAST = 2e-15  # MuJoCo takes no mass or moment below 1e-15 for bodies that move
-_ROUNDING = 1e-12  # so much may the largest moment exceed the sum of the others; MuJoCo allows none of it
+_LEAST = 2e-15  # MuJoCo needs masses and moments above 1e-15 for bodies that move
+_ROUNDING = 1e-12  # accepted excess of the largest moment over the sum of the others; MuJoCo accepts none
 _DIRECTIONS = ((".x", (1.0, 0.0, 0.0)), (".y", (0.0, 1.0, 0.0)), (".z", (0.0, 0.0, 1.0)))
 
 
@@ -69,7 +69,7 @@ def save_mjcf(robot, path):
 
 
 def _add_geom(body, shape, assets, left_out):
-    """What is to be seen touches nothing, and is in the group that MuJoCo shows; what touches is in a hidden one."""
+    """Visual shapes do not collide and are in the group that MuJoCo shows; collision shapes are in a hidden one."""
     if shape.kind == "plane" and shape.body != GROUND:
         left_out.add("planes of bodies that move", shape.name)
         return
@@ -92,7 +92,7 @@ def _add_geom(body, shape, assets, left_out):
 
 
 def _quaternion(R):
-    """(w, x, y, z), as MuJoCo has it."""
+    """A quaternion (w, x, y, z), as in MuJoCo."""
     from scipy.spatial.transform import Rotation
 
     return np.roll(Rotation.from_matrix(R).as_quat(), 1)
@@ -105,7 +105,7 @@ def _place(element, pose):
 
 
 def _add_inertia(element, body, compiler):
-    """Principal moments and their axes: MuJoCo's own search for them has fewer digits."""
+    """Principal moments and their axes, computed here as MuJoCo computes them with fewer digits."""
     moments, axes = np.linalg.eigh(body.inertia)
     if np.array_equal(body.inertia, np.diag(np.diag(body.inertia))):
         moments, axes = np.diag(body.inertia), np.eye(3)
@@ -125,7 +125,7 @@ def _add_inertia(element, body, compiler):
 
 
 def _bears_weight(element, bodies, elements, gravity):
-    """Write a force that bears a part of a body's weight as MuJoCo's compensation of gravity; False if it is none."""
+    """Write a force that compensates a part of a body's weight as MuJoCo's gravcomp; False for another force."""
     body = bodies.get(element.measure.child)
     part = body and borne_part(element, body, gravity)
     if part is None:
@@ -136,7 +136,7 @@ def _bears_weight(element, bodies, elements, gravity):
 
 
 def _is_free(joint, has_rotor=False):
-    """Is it what MuJoCo calls a free joint, with the same numbers in all directions?"""
+    """True if it is a free joint for MuJoCo, with equal numbers in all directions."""
     same = all(np.ptp(getattr(joint, key)) == 0.0 for key in ("armature", "damping", "stiffness")
                if key != "armature" or not has_rotor)
     return (joint.kind == "free" and joint.parent == GROUND and np.array_equal(joint.placement, np.eye(4)) and same)
@@ -150,7 +150,8 @@ def _their_coordinates(joint):
 
 
 def _has_springs_elsewhere(joint):
-    """Has a free joint springs that do not rest at the origin? MuJoCo's rest where the file draws the body."""
+    """True if the springs of a free joint rest elsewhere than at the origin; MuJoCo's rest at the body's pose in the
+    file."""
     return joint.stiffness.any() and not np.array_equal(joint.rest, neutral(JOINT_KINDS["free"]))
 
 
@@ -193,7 +194,7 @@ def _add_joints(body, joint, hinges, left_out, has_rotor):
 
 
 def _add_joint(body, name, kind, joint, places):
-    """A joint of MuJoCo for some of a joint's coordinates, which have all but their names in common."""
+    """A MuJoCo joint for some of a joint's coordinates, which differ in their names only."""
     element = SubElement(body, "joint", name=name, type=kind)
     for key in ("armature", "damping", "stiffness"):
         values = getattr(joint, key)[places]
@@ -206,7 +207,7 @@ def _add_joint(body, name, kind, joint, places):
 
 
 def _add_loop(equality, loop, elements):
-    """Sites in both bodies, and what holds them together."""
+    """Sites in both bodies, and the equality between them."""
     require_plain(replace(loop, active=loop.active or True))
     if loop.kind not in ("fixed", "spherical", "revolute"):
         raise refused(loop)
@@ -222,13 +223,13 @@ def _add_loop(equality, loop, elements):
 
 
 def _switch(element, each):
-    """Say that an equality is switched off, where it is."""
+    """Mark an equality as switched off, if it is."""
     if not each.active:
         element.set("active", "false")
 
 
 def _add_coupling(equality, tendons, constraint):
-    """A tendon whose length is the sum, and which keeps it."""
+    """A tendon whose length is the sum, and an equality that keeps it constant."""
     require_plain(replace(constraint, active=constraint.active or True))
     if constraint.kind != "coupling":
         raise refused(constraint)
@@ -253,7 +254,7 @@ def _add_sites(names, each, elements, point):
 
 
 def _add_spring(tendons, element, elements):
-    """A tendon with a spring and damper; False for what is none, or would have to be shorter than nothing."""
+    """A tendon with a spring and damper; False for other elements, or if its length would be negative."""
     if element.law == "linear":
         stiffness, damping, preload = element.numbers
         stiff, damp, slack = [stiffness], [damping], 0.0
@@ -270,7 +271,7 @@ def _add_spring(tendons, element, elements):
         tendon = _add_sum(tendons, element.name, measure.coefficients)
     else:
         tendon = _add_line(tendons, element.name, measure, elements)
-    if length == -1.0:  # by which MuJoCo means the length in the drawing
+    if length == -1.0:  # in MuJoCo -1 means the length in the drawing
         length = np.nextafter(-1.0, 0.0)
     lengths = [length, length + slack] if slack else length
     for key, value in (("stiffness", stiff), ("damping", damp), ("springlength", lengths)):

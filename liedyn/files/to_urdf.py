@@ -1,4 +1,4 @@
-"""Robots written as URDF files, with loops as URDF+ has them."""
+"""Robots written as URDF files, with loops as in URDF+."""
 
 from xml.etree.ElementTree import Element, SubElement
 
@@ -24,7 +24,7 @@ def save_urdf(robot, path):
     links = {link.get("name"): link for link in xml}
     for shape in model.shapes:
         _add_shape(links[shape.body], shape, left_out)
-    joints = {}  # the elements, by coordinate
+    joints = {}  # the XML elements, by coordinate
     for joint in model.tree_joints:
         _add_joint(xml, joint, joints, left_out)
     _say_what_depends(robot, joints, left_out)
@@ -52,7 +52,7 @@ def _add_link(xml, body):
 
 
 def _add_shape(link, shape, left_out):
-    """Ellipsoids and planes are unknown to URDF."""
+    """Write a shape; ellipsoids and planes do not exist in URDF."""
     geometries = {"box": {"size": words(shape.size)}, "sphere": {"radius": words(shape.size)},
                   "mesh": {"filename": shape.mesh, "scale": words(shape.scale)}}
     if shape.kind in ("cylinder", "capsule"):
@@ -68,7 +68,7 @@ def _add_shape(link, shape, left_out):
 
 
 def _add_joint(xml, joint, joints, left_out):
-    """A joint of several coordinates becomes several joints, called as the coordinates, and links between them."""
+    """A joint of several coordinates becomes several joints, with the coordinates' names, and links between them."""
     for what, values in (("armatures of joints", joint.armature), ("springs of joints", joint.stiffness)):
         left_out.add(what, joint.name, values.any())
     if joint.kind in ("fixed", "free"):
@@ -116,7 +116,7 @@ def _add_damping(element, damping, name, left_out):
 
 
 def _say_what_depends(robot, joints, left_out):
-    """URDF+ marks the joints that depend on the others; an order among those others it does not know."""
+    """Mark the dependent joints, as in URDF+; their order is not written."""
     chosen = robot.model.independent
     marked = [name for name, element in joints.items() if name in chosen]
     whole = {id(joints[name]) for name in marked}
@@ -129,7 +129,7 @@ def _say_what_depends(robot, joints, left_out):
 
 
 def _add_loop(xml, loop):
-    """URDF+ defines revolute ones; other kinds, in the same way, are liedyn's own."""
+    """Revolute loops are those of URDF+; other kinds are written in the same way as an extension."""
     require_plain(loop)
     element = SubElement(xml, "loop", name=loop.name, type=loop.kind)
     for tag, link, pose in (("predecessor", loop.parent, loop.parent_placement),
@@ -142,7 +142,7 @@ def _add_loop(xml, loop):
 
 
 def _add_mimic(constraint, joints):
-    """A coupling of two joints: one, which mimics nothing yet and had better depend, mimics the other."""
+    """A coupling of two joints: one that mimics nothing yet, preferably a dependent one, mimics the other."""
     require_plain(constraint)
     names = list(constraint.coefficients)
     free = [name for name in names if constraint.coefficients[name] and joints[name].find("mimic") is None]

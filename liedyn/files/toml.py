@@ -57,7 +57,7 @@ _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.
              "constraints": Builder.constraint, "actuators": Builder.actuator, "cylinders": Builder.cylinder,
              "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction,
              "bushings": Builder.bushing, "applied_forces": Builder.applied_force, "shapes": Builder.shape}
-_DEEPEST = 50  # tables and lists within one another: what reads them is recursive
+_DEEPEST = 50  # largest nesting depth of tables and lists, as their readers are recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
 
@@ -80,7 +80,7 @@ def load_toml(path: PathLike) -> Robot:
     Warns
     -----
     ModelWarning
-        The independent coordinates that it declares do not fit its constraints, and are passed over.
+        The declared independent coordinates do not fit the constraints, and are ignored.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def load_toml(path: PathLike) -> Robot:
 
 
 def read_toml(path):
-    """`load_toml`, independent coordinates as they are declared: what is bundled has those that fit."""
+    """`load_toml` without checking the declared independent coordinates, for bundled robots."""
     with errors_at(path):
         document = read_document(path_of(path))
         sections = {section: take_section(document, section) for section in _SECTIONS}
@@ -109,11 +109,11 @@ def read_toml(path):
 def read_document(path):
     """The tables of a TOML file as dictionaries; ModelError if it cannot be read."""
     data = read_bytes(path)
-    try:  # tomllib takes a minute over a key of thousands of parts
+    try:  # tomllib takes a minute for a key of thousands of parts
         document = None if _DEEP_KEY.search(data) else tomllib.loads(data.decode("utf-8-sig"))
     except ValueError as error:
         digits = re.search(rb"\d{4000,}", data)
-        if digits and "digits" in str(error):  # Python's message advises to change the interpreter's settings
+        if digits and "digits" in str(error):  # Python's message suggests changing the interpreter's settings
             line = data.count(b"\n", 0, digits.start()) + 1
             error = f"Integer of {len(digits[0])} digits (at line {line})"
         raise ModelError(f"not TOML: {error}") from None
@@ -151,6 +151,11 @@ def declare(builder, section, name, table):
     Raises
     ------
     ModelError
+        Unknown or missing keys, or values that the builder refuses.
+
+    Raises
+    ------
+    ModelError
         Unknown or missing keys, or what the builder refuses.
     """
     method = _SECTIONS[section]
@@ -179,7 +184,7 @@ def _parameters(function):
 
 
 def _flat(table, prefix=""):
-    """Names and values of a table whose dotted keys (base.x = 1) TOML has made into tables."""
+    """Names and values of a table, joining dotted keys (base.x = 1), which TOML turns into tables."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
@@ -188,13 +193,13 @@ def _flat(table, prefix=""):
 
 
 def _read_placement(key, value):
-    """A placement as a table, or as the builder takes it."""
+    """A placement as a table, or in the builder's form."""
     with errors_at(key, owner="placement"):
         return _call(placement, value) if isinstance(value, dict) else value
 
 
 def _read_inertia(key, value):
-    """An inertia as a table of its components, or as the builder takes it."""
+    """An inertia as a table of its components, or in the builder's form."""
     with errors_at(key):
         return _call(_symmetric, value) if isinstance(value, dict) else value
 
@@ -210,7 +215,7 @@ def _read_coefficients(key, value):
 
 
 def _read_law(key, value):
-    """A law as a table of its kind and numbers."""
+    """A law as a table of its kind and parameters."""
     with errors_at(key):
         table = dict(as_table(value))
         law = named(table.pop("kind", None))
@@ -222,9 +227,8 @@ _READERS = {"coefficients": _read_coefficients, "inertia": _read_inertia, "law":
 
 
 def save_toml(robot: Robot, path: PathLike) -> None:
-    """Write a robot as a TOML file that :func:`load_toml` reads back; what has its default value is left out.
-
-    Constraints are written as they are switched.
+    """Write a robot as a TOML file that :func:`load_toml` reads; default values are omitted. Constraints are written
+    with their current switches.
 
     Parameters
     ----------
@@ -234,9 +238,9 @@ def save_toml(robot: Robot, path: PathLike) -> None:
     Raises
     ------
     ModelError
-        A custom constraint or a target: functions have no place in a file.
+        A custom constraint or a target, as functions cannot be written to a file.
     InputError
-        It is no robot, or the file cannot be written.
+        `robot` is not a Robot, or the file cannot be written.
 
     Examples
     --------
@@ -299,7 +303,7 @@ def _key(name):
 
 
 def _quoted(text):
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML escapes this one too
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON does not escape it, TOML does
 
 
 def _value(value):

@@ -1,9 +1,7 @@
-"""Robots from URDF files.
+"""Robots from URDF files, with their visual and collision shapes.
 
-Loops, which URDF cannot express, come from elements that dialects of it have (`liedyn.files.urdf_loops`), from a
-sidecar file or as an argument. Meshes are never opened.
-
-Visual and collision shapes of URDF files.
+Loops, which URDF cannot express, come from elements of its dialects (`liedyn.files.urdf_loops`), from a sidecar file or
+as an argument. Meshes are never opened.
 """
 # mypy: ignore-errors
 
@@ -38,7 +36,7 @@ _SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "lengt
 
 
 def add_shapes(builder, root, links, path):
-    """Declare the shapes of all links; returns what was left out, with the names of the links."""
+    """Declare the shapes of all links; returns omissions, with the names of the links."""
     shapes, colors = Shapes(builder), {}
     for material in root.xml.findall("material"):
         color = material.find("color")
@@ -81,7 +79,7 @@ def _shape(element, path):
 
 
 def _numbers(text):
-    """Four numbers from 0 to 1 in a text, or None: a wrong color is no reason to leave a shape out."""
+    """Four numbers from 0 to 1 in a text, or None: a shape is not omitted for a wrong color."""
     try:
         found = np.array([float(word) for word in text.split()])
     except ValueError:
@@ -92,7 +90,7 @@ def _numbers(text):
 _XACRO = "a xacro template, not a URDF: expand it first (`xacro robot.xacro > robot.urdf`)"
 _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
           "planar": "planar", "floating": "free"}
-_BOUNDS = ("lower", "upper", "velocity", "effort")  # of one coordinate
+_BOUNDS = ("lower", "upper", "velocity", "effort")  # for one coordinate
 
 
 def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "base",
@@ -100,10 +98,10 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
               friction: float | None = None) -> Robot:
     """Read a robot from a URDF file.
 
-    Links become bodies; a link without <inertial> is massless; a root link that is called ground is the ground. Joints
-    keep their names, limits and damping; a `planar` joint moves in the plane orthogonal to its axis. A joint that
-    mimics another one is coupled to it by a constraint, ``<joint> mimic``. Visual and collision shapes, with
-    their colors and the files of their meshes, are kept to be drawn; sensors and transmissions are passed over.
+    Links become bodies; a link without <inertial> is massless; a root link named ground is the ground. Joints keep
+    their names, limits and damping; a `planar` joint moves in the plane orthogonal to its axis. A joint that mimics
+    another one is coupled to it by a constraint, ``<joint> mimic``. Visual and collision shapes, with their colors and
+    the files of their meshes, are kept for pictures; sensors and transmissions are ignored.
 
     Loops are read from the elements <loop> and <coupling> of URDF+ (Chignoli et al., 2024; ``independent="false"`` of
     its joints makes the others the default choice of independent coordinates), from the element <constraint> proposed
@@ -113,8 +111,8 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
     ----------
     path : str or Path
     floating_base : bool
-        Join the root link to the ground by a free joint; else it is fixed. Nothing drives free joints, this one and
-        those of the file (``floating``), until an actuator is declared: the inputs are the other joints.
+        If true, the root link has a free joint to the ground; else it is fixed. Free joints, this one and those of the
+        file (``floating``), are not driven unless an actuator is declared: the inputs are the other joints.
     base_name : str
         Name of the joint between the ground and the root link.
     loops : dict or list of tuple, optional
@@ -122,13 +120,13 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
         the name of a link, or of a joint, whose frame is that of its child link; likewise `child_frame`. Or pairs of
         such frames that coincide, ``("tip", "hook")``, or are joined, ``("tip", "hook", "spherical")``; the loop is
         called ``tip hook``. Default: those of the file ``robot.loops.toml`` beside ``robot.urdf``, if there is one;
-        else of ``robot.yaml`` with `closed_loop`, as example-parallel-robots has them (the extra `yaml` reads it), with
-        its types of joints, and its motors as actuators.
+        else of ``robot.yaml`` with `closed_loop`, in the format of example-parallel-robots (read with the extra
+        `yaml`), with its types of joints, and its motors as actuators.
     gravity : array_like, shape (3,)
         [m/s^2]
     friction : float, optional
         Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
-        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a warning.
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is omitted, with a warning.
 
     Returns
     -------
@@ -144,11 +142,11 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
     Warns
     -----
     ModelWarning
-        The file says what the robot will not have: dry friction in joints, safety controllers, limits of continuous,
-        planar and floating joints, limits of accelerations, what Drake adds, joints within <gazebo>. It has elements or
-        attributes that URDF does not have, at any depth: each is told with the nearest name that URDF has. Or a link
-        has an inertia that no real body has, as some of published files do; or the independent coordinates that it
-        declares do not fit its constraints, and are passed over.
+        The file has properties that the robot lacks: dry friction in joints, safety controllers, limits of continuous,
+        planar and floating joints, limits of accelerations, Drake's extensions, joints within <gazebo>. Or it has
+        elements or attributes that URDF does not have, at any depth: each is reported with the most similar name of
+        URDF. Or a link has an inertia that is physically impossible, as in some published files; or the declared
+        independent coordinates do not fit the constraints, and are ignored.
 
     Examples
     --------
@@ -220,7 +218,7 @@ def _texts(xml):
 
 
 def _kind(joint):
-    """The kind of a joint to liedyn."""
+    """The kind of a joint in liedyn."""
     kind = joint.text("type")
     if kind not in _KINDS:
         raise ModelError(f"{joint.owner}, type: unknown {shown(kind)}, {suggestion(kind, _KINDS)}")
@@ -228,7 +226,7 @@ def _kind(joint):
 
 
 def _base(links, joints, name, floats):
-    """The joint between the ground and the root link: kind and child by name; nothing if that link is the ground."""
+    """The joint between the ground and the root link: kind and child by name; empty if that link is the ground."""
     children = {joint.end("child") for joint in joints}
     names = [link.name for link in links]
     roots = [name for name in names if name not in children]
@@ -240,11 +238,12 @@ def _base(links, joints, name, floats):
         if floats:
             raise ModelError(f"link {shown(GROUND)}: the ground cannot float; call the root link otherwise")
         return {}
-    return {name: ("free" if floats else "fixed", roots[0])} if len(roots) == 1 else {}  # the builder knows why
+    # otherwise the builder reports the error
+    return {name: ("free" if floats else "fixed", roots[0])} if len(roots) == 1 else {}
 
 
 def _independent(joints, kinds, base):
-    """In URDF+, joints may say that they depend on the others."""
+    """Independent coordinates of URDF+, in which joints can be marked as dependent."""
     if all(joint.xml.get("independent") != "false" for joint in joints):
         return ()
     named = [(name, kind) for name, (kind, _) in base.items()]
@@ -263,7 +262,7 @@ def _inertial(link):
 
 
 def _add_joint(builder, joint, kind, axes):
-    """Declare a joint; `axes` are those of a kind that a sidecar file gives it."""
+    """Declare a joint; `axes` are those of a kind from a sidecar file."""
     dynamics = _dynamics(joint)
     if axes is None:
         axes = {"axis": joint.axis()} if len(JOINT_KINDS[kind].axes) == 1 else {}
@@ -274,7 +273,7 @@ def _add_joint(builder, joint, kind, axes):
 
 
 def _dynamics(joint):
-    """The element <dynamics>, which exporters write for fixed joints too; <joint_properties> is its former name."""
+    """The element <dynamics>, which exporters write for fixed joints, too; <joint_properties> is its former name."""
     return joint.part("dynamics") or joint.part("joint_properties")
 
 
@@ -286,7 +285,7 @@ def _rubbing(joints, kinds):
 
 
 def _limits(joint, kind):
-    """Limits of the joints that have one coordinate; missing ones are infinite, and those beyond all numbers."""
+    """Limits of the joints that have one coordinate; missing ones are infinite, and so are the largest numbers."""
     limit = joint.part("limit")
     if limit is None or kind not in ("revolute", "prismatic"):
         return {}
@@ -301,7 +300,7 @@ def _bound(value):
 
 
 def _left_out(root, joints):
-    """What the file says and the robot does not have, with the names of what it says it about."""
+    """Properties that the robot lacks, with the names of the parts that have them."""
     found = defaultdict(list)
     for joint in joints:
         kind, limit = joint.text("type"), joint.part("limit")

@@ -1,10 +1,9 @@
 """Loops and couplings of URDF files, in all their dialects: elements, sidecar files, pairs of frames.
 
-Lists, tables and texts of a YAML file, made of what PyYAML's parser reads.
-
-Not by `yaml.safe_load`: that is written in Python even where the parser in C is there (5 s for 2 MB), and what it makes
-of a small file may be huge, as aliases stand for lists of aliases, and keys ``<<`` for tables of tables. Here every
-value is one that stands in the file. What is not quoted is text as well, but for nothing, ``~`` and ``null``.
+YAML files are read from the events of PyYAML's parser. `yaml.safe_load` is not used: it is written in Python even if
+the parser in C is installed (5 s for 2 MB), and the result of a small file may be huge, as aliases stand for lists of
+aliases, and keys ``<<`` for tables of tables. Here every value occurs literally in the file, and unquoted values are
+text, except an empty one, ``~`` and ``null``.
 """
 # mypy: ignore-errors
 import os
@@ -19,17 +18,23 @@ from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.validation import warn
 
 DEEPEST = 20
-"""Lists and tables within one another."""
+"""Largest nesting depth of lists and tables."""
 MOST = 800_000
-"""Texts, and begins and ends of lists and tables, in a file."""
+"""Largest number of texts, and of begins and ends of lists and tables, in a file."""
 MOST_IN_PYTHON = 200_000
-"""Bytes that are read where PyYAML comes without its parser in C: in about a second."""
+"""Largest size in bytes if PyYAML has no parser in C: read in about a second."""
 _TAGS = (None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
 def read_yaml(data):
-    """What a file says, given its bytes: a dict, a list, a str or None.
+    """The content of a YAML file, given as bytes: a dict, a list, a str or None.
+
+    Raises
+    ------
+    ModelError
+        It is not YAML, or has unsupported parts: aliases of lists and tables, tags, directives, several documents, too
+        many values, or too deep nesting; or PyYAML is not installed.
 
     Raises
     ------
@@ -46,7 +51,7 @@ def read_yaml(data):
     if loader is None and len(data) > MOST_IN_PYTHON:
         raise ModelError(f"PyYAML comes without libyaml here, and {len(data)} bytes would take it long: give the loops "
                          "in a .loops.toml file, or as `loops`")
-    if re.search(rb"^%(?!YAML )", data, re.MULTILINE):  # libyaml compares each with all others
+    if re.search(rb"^%(?!YAML )", data, re.MULTILINE):  # libyaml compares each directive with all others
         raise ModelError("directives (lines that begin with %) are not read")
     try:
         return _made(yaml, yaml.parse(data, Loader=loader or yaml.SafeLoader))
@@ -57,7 +62,8 @@ def read_yaml(data):
 
 
 def _made(yaml, events):
-    """What events say, one after the other. Of a table there lies on the stack what takes its next key or value."""
+    """The value described by successive events. For a table, the stack holds an object that accepts its next key or
+    value."""
     scalar, begins, table = yaml.ScalarEvent, (yaml.SequenceStartEvent, yaml.MappingStartEvent), yaml.MappingStartEvent
     ends = yaml.SequenceEndEvent, yaml.MappingEndEvent
     texts, documents, stack = {}, [], []
@@ -94,7 +100,7 @@ def _made(yaml, events):
 
 
 class _Table:
-    """Takes keys and values in turn."""
+    """Accepts keys and values in turn."""
 
     def __init__(self, made):
         self.made, self.key, self.is_key = made, None, True
@@ -118,18 +124,18 @@ def _require_known_tag(event):
 
 _PROPOSED = {"link": "fixed", "revolute": "revolute", "prismatic": "prismatic", "universal": "universal",
              "spherical": "spherical"}
-_COUPLED = ("revolute", "prismatic")  # kinds of one coordinate
+_COUPLED = ("revolute", "prismatic")  # kinds with one coordinate
 _YAML_KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
 _YAML_LOOPS = {"3d": "spherical", "6d": "fixed"}
 _YAML_JOINTS = {"SPHERICAL": ("spherical", None), "FIXED": ("fixed", None), "CARDAN": ("universal", "XY")} | {
     f"UJOINT_{axes}": ("universal", axes) for axes in ("XY", "XZ", "YX", "YZ", "ZX", "ZY")}
-"""Kinds of joints, and the axes of the joint's frame that they turn about, the first one first."""
+"""Kinds of joints, and the axes of the joint's frame about which they rotate, the first one first."""
 
 
 def add_mimic(builder, joint, kinds):
-    """What <mimic> says: coordinate = multiplier * other + offset."""
+    """The coupling of an element <mimic>: coordinate = multiplier * other + offset."""
     mimic = joint.part("mimic")
-    if mimic is None or kinds[joint.name] == "fixed":  # those are left out with a warning
+    if mimic is None or kinds[joint.name] == "fixed":  # mimic of fixed joints is omitted, with a warning
         return
     other = mimic.text("joint")
     if other not in kinds:
@@ -149,7 +155,7 @@ def _require_one_coordinate(place, name, kinds):
 
 
 def add_elements(builder, root, joints, kinds):
-    """<loop> and <coupling> of URDF+, and <constraint> as proposed to URDF.
+    """Declare <loop> and <coupling> of URDF+, and <constraint> as proposed to URDF.
 
     In liedyn's dialect <loop> has all its kinds of cut joints, with <axis2> and <pitch value=""/> where they need them.
     """
@@ -184,8 +190,8 @@ def _choice(element, known):
 
 
 def _add_coupling(builder, coupling, joints, kinds):
-    """In URDF+: `ratio` times the sum of the coordinates on the way from the nearest common ancestor of the two links
-    to the predecessor is the sum of those on the way to the successor."""
+    """Declare a coupling of URDF+: `ratio` times the sum of the coordinates on the way from the nearest common ancestor
+    of the two links to the predecessor equals the sum of those on the way to the successor."""
     if "type" in coupling.xml.attrib:
         _choice(coupling, {"rolling": "rolling"})
     holders = {joint.end("child"): joint for joint in joints}
@@ -201,7 +207,7 @@ def _add_coupling(builder, coupling, joints, kinds):
 
 
 def _way(link, holders):
-    """Names of the joints from the root to a link, as far as they make a tree."""
+    """Names of the joints from the root to a link, up to the first cycle."""
     way = []
     while link in holders and holders[link].name not in way:
         way.append(holders[link].name)
@@ -210,7 +216,8 @@ def _way(link, holders):
 
 
 def add_loops(builder, frames, loops):
-    """Loops given as tables by name, or as pairs of frames, perhaps with the kind of cut joint between them."""
+    """Declare loops given as tables by name, or as pairs of frames, optionally with the kind of cut joint between
+    them."""
     for name, table in loops.items() if isinstance(loops, dict) else map(_pair, loops):
         with errors_at(f"[loops.{cut(str(name))}]"):
             table = _with_bodies(as_table(table), frames)
@@ -226,7 +233,7 @@ def _pair(pair):
 
 
 def _with_bodies(table, frames):
-    """The table with `parent_frame` and `child_frame` replaced by the bodies whose frames they are."""
+    """The table with `parent_frame` and `child_frame` replaced by the bodies that have these frames."""
     table = dict(table)
     for body in ("parent", "child"):
         frame = table.pop(f"{body}_frame", None)
@@ -248,13 +255,13 @@ def sidecar(path):
     if os.path.lexists(yaml):
         with errors_at(yaml.name):
             data = read_bytes(yaml)
-        if re.search(rb"^closed_loop[ \t]*:", data, re.MULTILINE):  # a file of any other use may stand there
+        if re.search(rb"^closed_loop[ \t]*:", data, re.MULTILINE):  # a YAML file for another purpose may have this name
             return _YamlSidecar(yaml.name, data)
     return None
 
 
 class _TomlSidecar:
-    """Tables [loops.x] in a file of their own."""
+    """Tables [loops.x] in a separate file."""
 
     axes = {}
 
@@ -267,7 +274,7 @@ class _TomlSidecar:
                 raise ModelError(f"unknown key {shown(key)}: only [loops.x] tables stand in a sidecar file")
 
     def change(self, kinds):
-        """Change the kinds of joints, by name, to what the sidecar says."""
+        """Change the kinds of joints, by name, as the sidecar file specifies."""
 
     def add_to(self, builder, frames):
         """Declare the loops."""
@@ -276,8 +283,8 @@ class _TomlSidecar:
 
 
 class _YamlSidecar:
-    """What example-parallel-robots (Gepetto) writes beside a URDF file: pairs of frames that meet in all ("6d") or by
-    their origins ("3d"), names of motors, and kinds of joints that URDF does not have."""
+    """The sidecar file that example-parallel-robots (Gepetto) writes beside a URDF file: pairs of frames that coincide
+    ("6d") or have the same origin ("3d"), names of motors, and kinds of joints that URDF does not have."""
 
     def __init__(self, name, data):
         self._name = name
@@ -303,7 +310,7 @@ class _YamlSidecar:
                            for pair, kind in zip(pairs, types)]
 
     def change(self, kinds):
-        """Change the kinds of joints, by name, to what the sidecar says."""
+        """Change the kinds of joints, by name, as the sidecar file specifies."""
         for joint, kind in self._kinds.items():
             if joint not in kinds:
                 raise ModelError(f"{self._name}: joint_name: unknown {shown(joint)}, {suggestion(joint, kinds)}")
@@ -325,7 +332,7 @@ def _list(document, key):
 
 
 def _require_distinct(key, values):
-    """Before they are declared one by one, which takes long where there are very many."""
+    """Check for duplicates at once, as one by one it would take long for very many names."""
     seen = set()
     for each in values:
         if isinstance(each, str | tuple) and each in seen:

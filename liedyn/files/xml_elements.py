@@ -1,4 +1,4 @@
-"""XML elements that know what they belong to, so that errors name it."""
+"""XML elements with their owner, so that errors can name it."""
 
 import re
 from xml.etree import ElementTree
@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan",
 
 
 def numbers_in(text, what):
-    """The numbers in a text; else a ModelError about `what`."""
+    """The numbers in a text; a ModelError about `what` if there are none."""
     words = text.split()
     if not all(map(_NUMBER.fullmatch, words)):
         raise ModelError(f"{what}: expected numbers, got {shown(text)}")
@@ -20,10 +20,10 @@ def numbers_in(text, what):
 
 
 def parse(data, tag, form):
-    """The root element of a file, which has this tag; elements in its own namespace, as some have, lose it."""
+    """The root element of a file, which must have this tag; elements in its own namespace lose their prefix."""
     try:
         xml = ElementTree.fromstring(data)
-    except (SyntaxError, ValueError, LookupError) as error:  # the last two: of encodings
+    except (SyntaxError, ValueError, LookupError) as error:  # the last two: unknown or wrong encodings
         raise ModelError(f"not {form}: {error}") from None
     namespace = xml.tag[: xml.tag.find("}") + 1]
     for each in xml.iter():
@@ -34,7 +34,7 @@ def parse(data, tag, form):
 
 
 class Element:
-    """An XML element, and the link or joint it belongs to, which errors name."""
+    """An XML element, and the link or joint that it belongs to, for messages."""
 
     def __init__(self, xml, owner):
         self.xml, self.owner = xml, owner
@@ -44,7 +44,7 @@ class Element:
         return self.xml.get("name")
 
     def named(self, tag):
-        """The child elements of this tag, which must have names and own their parts."""
+        """The child elements of this tag, which must have names, and own their parts."""
         found = [Element(xml, tag) for xml in self.xml.findall(tag)]
         for each in found:
             each.owner = f"{tag} {shown(each.text('name'))}"
@@ -58,20 +58,20 @@ class Element:
         return Element(found[0], self.owner) if found else None
 
     def text(self, key):
-        """An attribute that must be there."""
+        """A required attribute."""
         if key not in self.xml.attrib:
             known = URDF.elements.get(self.xml.tag, ((), ()))[0]
-            others = near_names(key, [each for each in self.xml.attrib if each not in known], 1)  # iyx for ixy
+            others = near_names(key, [each for each in self.xml.attrib if each not in known], 1)  # such as iyx for ixy
             raise ModelError(f"{self.owner}: missing {key!r} of <{self.xml.tag}>" + "".join(
                 f", which has {shown(each)}" for each in others))
         return self.xml.get(key)
 
     def numbers(self, key):
-        """The numbers in an attribute that must be there."""
+        """The numbers in a required attribute."""
         return numbers_in(self.text(key), f"{self.owner}, {self.xml.tag}, {key}")
 
     def number(self, key, default=None):
-        """The number in an attribute; where there is none the default value, if that is given."""
+        """The number in an attribute, or the default value if it is missing; without a default it is required."""
         if default is not None and key not in self.xml.attrib:
             return default
         numbers = self.numbers(key)
@@ -80,7 +80,7 @@ class Element:
         return numbers[0]
 
     def pose(self, tag="origin"):
-        """The pose in the element's <origin>, or in a part that is called otherwise."""
+        """The pose in the element's <origin>, or in a part of another tag."""
         origin = self.part(tag)
         given = {ours: origin.numbers(key) for key, ours in _OF_POSES.items() if origin and key in origin.xml.attrib}
         if "rpy" in given and "quaternion" in given:
@@ -89,10 +89,10 @@ class Element:
             return placement(**given)
 
     def axis(self, tag="axis"):
-        """The direction in the element's <axis>; x where there is none."""
+        """The direction in the element's <axis>; x if there is none."""
         axis = self.part(tag)
         return axis.numbers("xyz") if axis and "xyz" in axis.xml.attrib else (1.0, 0.0, 0.0)
 
     def end(self, tag):
-        """The name of the link in a part like <parent> or <child>, which must be there."""
+        """The name of the link in a required part like <parent> or <child>."""
         return self.part(tag, needed=True).text("link")

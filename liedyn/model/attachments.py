@@ -70,7 +70,7 @@ def fill_coefficients(ints, floats, record, each, joints, places):
 
 
 def element_functions(element):
-    """The functions of a user's force element as C functions, by argument name."""
+    """The user's functions of a force element as C functions, by argument name."""
     return {key: _law_function(element.name, function) if key == "law" else Function(
         f"{key} of force element {element.name!r}", function, {"t": 0.0}, ((3,),))
         for key, function in element.functions.items()}

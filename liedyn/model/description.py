@@ -189,7 +189,7 @@ class Constraint(_Record):
     side : int
         1 or -1 for a one-sided constraint, whose first residual stays above or below zero; else 0.
     restitution, friction : float
-        Of a one-sided constraint: part of the approach speed that an impact gives back, and Coulomb's coefficient.
+        For a one-sided constraint: ratio of separation to approach speed in an impact, and Coulomb's coefficient.
     """
 
     name: str

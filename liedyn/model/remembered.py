@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def remembered(function: Function) -> Function:
-    """Decorator: what a function of a robot returns is kept in `robot._memo`, by its name and its other arguments."""
+    """Decorator: the result of a function of a robot is stored in `robot._memo`, by its name and its other
+    arguments."""
     @functools.wraps(function)
     def look_up(robot, *arguments):
         key = function.__qualname__, *arguments

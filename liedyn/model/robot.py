@@ -33,18 +33,18 @@ class Robot:
     """A rigid mechanism, immutable. Made by :class:`Builder` or :func:`liedyn.load`, never by hand.
 
     Coordinates follow the tree depth first: parents first, the children of a body in the order their joints were
-    declared. Bodies and loops keep the order of declaration. Joints are those that move: fixed ones are lumped.
+    declared. Bodies and loops are in the order of declaration. Fixed joints are not listed, as their bodies are lumped.
 
     Attributes
     ----------
     model : Model
-        What was declared, fixed joints and the frames of loops included.
+        The declaration, including fixed joints and the frames of loops.
     name, description, source, gravity, independent, outputs
         Those of the model.
     packed : PackedModel
-        The packed model (:mod:`liedyn.model.packed`), what kernels take as `model`; its arrays are `ints` and `floats`.
-        Not to be written to; not write-protected either, because Numba would compile every kernel once more for arrays
-        that are.
+        The packed model (:mod:`liedyn.model.packed`), the argument `model` of kernels; its arrays are `ints` and
+        `floats`. They must not be written to, but are not read-only, because Numba would compile every kernel again for
+        read-only arrays.
     nq, nv : int
         Sizes of a configuration and of a velocity.
     body_names, joint_names, loop_names : tuple of str
@@ -57,36 +57,35 @@ class Robot:
     constraint_names : tuple of str
         All constraints: the loops first, then the others in the order of declaration.
     row_names : tuple of str
-        One name for each row of the constraint Jacobian, those of constraints that are switched off included.
+        One name for each row of the constraint Jacobian, including those of inactive constraints.
     row_owners : tuple of str
         The constraint that each row belongs to.
     lower, upper : ndarray, shape (nq,)
-        Limits of the coordinates; infinite where there are none.
+        Limits of the coordinates; infinite if there are none.
     velocity_limit, effort_limit : ndarray, shape (nv,)
     neutral : ndarray, shape (nq,)
         Zeros and identity quaternions.
     home : ndarray, shape (nq,)
-        The declared home configuration; neutral where nothing was declared.
+        The declared home configuration; neutral for coordinates without a declaration.
     actuator_names : tuple of str
-        Names of the inputs u: if no actuator was declared the velocity coordinates themselves, of joints that are
-        driven.
+        Names of the inputs u; if no actuator was declared, the velocity coordinates of the driven joints.
     tree_actuators : ndarray, shape (nv, nu)
         Generalised forces of unit inputs; zero for actuators on cut joints and between points, whose forces depend on
         the configuration (`liedyn.actuator_matrix`).
     loop_folding : ndarray, shape (nloops, 3, 3)
         Rotation from the user's cut frames to the frames of the packed model, in which the axis is z.
     singular_tree : tuple of str
-        Bodies whose motion moves no inertia in the open tree, held by loops only: the tree's mass matrix is singular,
-        the constrained mechanism need not be. Empty for most robots.
+        Bodies whose motion has no inertia in the open tree, and is prevented by loops only: the tree's mass matrix is
+        singular, that of the constrained mechanism need not be. Empty for most robots.
     massless : bool
-        Nothing that moves has a mass: there is no centre of mass.
+        True if no moving body has mass, so that there is no centre of mass.
     holonomic : ndarray of bool, shape (m,)
-        Which rows have a residual behind them; the others constrain velocities only.
+        Rows with a residual; the others constrain velocities only.
     functions : dict
-        Users' functions behind targets and custom rows (`liedyn.machine.compiled.user_functions.Function`), by what
-        they are.
+        Users' functions of targets and custom rows (`liedyn.machine.compiled.user_functions.Function`), by their
+        description.
     elements : Elements or None
-        The force elements as kernels see them; None if there are none.
+        The force elements in packed form; None if there are none.
     body_numbers : dict
         Numbers of the bodies by name; those of the frames follow.
     """

@@ -1,8 +1,8 @@
-"""Robots as bytes and as copies: without what belongs to one process alone.
+"""Copies and pickles of robots, without data that is valid in one process only.
 
-What has been worked out for a robot (`robot._memo`) holds addresses of machine code, and so do the packed arrays of one
-with users' functions. None of it means anything in another process. A robot travels as its packed arrays and its
-declaration; one with users' functions as its declaration, of which it is built again there.
+Results stored with a robot (`robot._memo`) contain addresses of machine code, and so do the packed arrays of one with
+users' functions. They are invalid in another process. So a robot is pickled as its packed arrays and its declaration;
+one with users' functions as its declaration, from which it is built again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Robots from MJCF files, read by MuJoCo's own parser: the extra ``mjcf``.
 
-What MuJoCo compiles is what is taken over: defaults, frames, units and inertias of shapes have been worked out by then.
-Its constraints are soft; here they are hard, and the rest of the dynamics is the same.
+The robot is made from MuJoCo's compiled model, in which defaults, frames, units and inertias of shapes are resolved.
+MuJoCo's constraints are soft; here they are hard, and the rest of the dynamics is the same.
 """
 # mypy: ignore-errors
 
@@ -33,11 +33,11 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
     becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
     between joints or fixed tendons couplings; springs and dampers of tendons, and polynomial ones of joints, become
     force elements, compensation of gravity applied forces. Motors, and position and velocity servos become actuators,
-    the latter with what they do as springs and dampers; nothing drives a free joint but an actuator of the file. What
-    the file switches off is off. Shapes are taken for inertias, and to be drawn.
+    and the feedback of servos springs and dampers; a free joint is driven only by actuators of the file. Features
+    switched off in the file are off. Shapes are used for inertias and pictures.
 
-    Everything else that MuJoCo's compiled model has and that is not at its default is told, unless it has nothing to do
-    with motion: `liedyn.files.mjcf.fields` lists all of it.
+    A warning names everything else in MuJoCo's compiled model that differs from its default, unless it does not affect
+    the motion; `liedyn.files.mjcf.fields` lists all fields.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
         configuration in which the file draws the model.
     friction : float, optional
         Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
-        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a warning.
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is omitted, with a warning.
 
     Returns
     -------
@@ -56,15 +56,15 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
     Raises
     ------
     ModelError
-        MuJoCo cannot read the file or would not end with it, a name is not UTF-8, a mesh is missing that an inertia
-        depends on, or the file does not describe a robot.
+        MuJoCo cannot read the file or would not terminate, a name is not UTF-8, a mesh needed for an inertia is
+        missing, or the file does not describe a robot.
     LiedynError
         MuJoCo is not installed.
 
     Warns
     -----
     ModelWarning
-        The file says what the robot will not have, by name; or names of it had to change.
+        The file has properties that the robot lacks, given by name; or names had to be changed.
 
     Examples
     --------
@@ -93,24 +93,25 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
 
 
 def compiled(path):
-    """MuJoCo's module, the model it makes of a file, without meshes that only show, and what shapes look like."""
+    """The module mujoco, the model compiled from a file, without meshes used for pictures only, and a `Look` of each
+    shape."""
     try:
         import mujoco
     except ImportError:
         raise LiedynError("MJCF files need MuJoCo: pip install 'liedyn[mjcf]'") from None
-    if looked_through(path) == "robot":  # which MuJoCo reads, without its loops and friction
+    if looked_through(path) == "robot":  # a URDF file, which MuJoCo reads without its loops and friction
         raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
     with _parsing(mujoco):
         spec = mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False
-        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
+        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles would need a simulation
         looks = geoms.leave_shapes(mujoco, spec, path.parent)
         return mujoco, spec.compile(), looks
 
 
 @contextlib.contextmanager
 def _parsing(mujoco):
-    """What MuJoCo says of a file, as a ModelError on one line."""
+    """Context that turns MuJoCo's messages about a file into a ModelError of one line."""
     try:
         yield
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
@@ -118,7 +119,7 @@ def _parsing(mujoco):
 
 
 def left_out(reader, keeps_friction):
-    """What the robot does not have: names by what it is."""
+    """Properties that the robot lacks: names by description."""
     m, found = reader.model, reader.missing
     fields.tell(reader)
     for j in m.dof_jntid[np.flatnonzero(m.dof_frictionloss)] if not reader.has_no_friction() else ():

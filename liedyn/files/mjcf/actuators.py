@@ -1,4 +1,4 @@
-"""Actuators of MJCF files: inputs, and what servos do as springs and dampers."""
+"""Actuators of MJCF files: inputs, and the feedback of servos as springs and dampers."""
 import numpy as np
 
 from liedyn.files.mjcf.reader import BALL, FREE
@@ -7,7 +7,7 @@ from liedyn.model.kinds import JOINT_KINDS
 
 
 def linear_servos(reader):
-    """By joint what its servos do as springs and dampers: stiffness, stiffness times rest, damping (joints, 3)."""
+    """Servos as springs and dampers of joints: stiffness, stiffness times rest, damping; shape (joints, 3)."""
     m, found = reader.model, np.zeros((reader.model.njnt, 3))
     for k in filter(reader.drives, reader.actuators):
         if _is_linear(reader, k) and _is_joint_spring(reader, k):
@@ -17,7 +17,7 @@ def linear_servos(reader):
 
 
 def declare(reader):
-    """All that are linear, and act on coordinates or between two points.
+    """Declare all actuators that are linear and act on coordinates or between two points.
 
     Springs of servos that no joint can have become force elements.
     """
@@ -35,14 +35,15 @@ def declare(reader):
         gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else reader.gear(k)[0], _bias(reader, k)
         reader.builder.actuator(name, ratios, gear=gear * m.actuator_gainprm[k, 0])
         if (constant or k_p or k_v) and not _is_joint_spring(reader, k):
-            # the force gear (constant + k_p gear x + k_v gear dx/dt) on the sum x, which pulls where it is negative
+            # the force gear (constant + k_p gear x + k_v gear dx/dt) on the sum x, which pulls if negative
             reader.builder.coordinate_force(reader.unused("element", f"{name} servo"), ratios,
                                             stiffness=-gear * gear * k_p, damping=-gear * gear * k_v,
                                             preload=-gear * constant)
 
 
 def _add_cylinder(reader, k, name):
-    """An actuator of a tendon from site to site, and its servo as a spring; False if it acts on anything else."""
+    """Declare an actuator of a tendon between two sites, and its servo as a spring; False if it acts on anything
+    else."""
     m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
     ends = line(reader, target) if _is_tendon(reader, k) else None
     if not ends:
@@ -60,13 +61,13 @@ def _is_tendon(reader, k):
 
 
 def _bias(reader, k):
-    """Constant, and factors of length and velocity, of the force that an actuator has without input."""
+    """Constant, and coefficients of length and velocity, of an actuator's force without input."""
     affine = reader.model.actuator_biastype[k] == int(reader.mujoco.mjtBias.mjBIAS_AFFINE)
     return reader.model.actuator_biasprm[k, :3] if affine else np.zeros(3)
 
 
 def _is_linear(reader, k):
-    """Is the force of an actuator gain u + constant + k_p length + k_v velocity, on coordinates?"""
+    """True if the force of an actuator is gain u + constant + k_p length + k_v velocity, on coordinates."""
     m, mj = reader.model, reader.mujoco
     return (m.actuator_dyntype[k] == int(mj.mjtDyn.mjDYN_NONE)
             and m.actuator_gaintype[k] == int(mj.mjtGain.mjGAIN_FIXED)
@@ -75,20 +76,20 @@ def _is_linear(reader, k):
 
 
 def _is_joint_spring(reader, k):
-    """Can a joint have the spring and the damper of a servo?"""
+    """True if spring and damper of a servo can be those of a joint."""
     constant, k_p, k_v = _bias(reader, k)
     return _drives_one(reader, k) and k_p <= 0.0 and k_v <= 0.0 and bool(k_p or not constant)
 
 
 def _drives_one(reader, k):
-    """Does an actuator act on a joint with one coordinate?"""
+    """True if an actuator acts on a joint with one coordinate."""
     m, kinds = reader.model, reader.mujoco.mjtTrn
     return (m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
             and reader.is_single(m.actuator_trnid[k, 0]))
 
 
 def _is_ball(reader, k):
-    """Does an actuator turn a ball or free joint, about axes of the child?"""
+    """True if an actuator acts on a ball or free joint, about axes of the child."""
     m = reader.model
     if m.actuator_trntype[k] != int(reader.mujoco.mjtTrn.mjTRN_JOINT):
         return False
@@ -97,7 +98,7 @@ def _is_ball(reader, k):
 
 
 def _ratios(reader, k):
-    """Of the actuator's length by velocity coordinate; None where it is no sum of coordinates."""
+    """Derivatives of the actuator's length by velocity coordinate; None if it is not a sum of coordinates."""
     m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
     if _drives_one(reader, k):
         return {reader.joints[target]: 1.0}

@@ -1,7 +1,8 @@
-"""Looks through an MJCF file, and those it includes and attaches, before MuJoCo does.
+"""Checks of an MJCF file, and of the files that it includes and attaches, before MuJoCo reads them.
 
-MuJoCo copies what is to be replicated while it reads, and reads models that attach each other until the stack is full:
-what it would not end with is refused here. So is text that is not UTF-8, which its names could not be read from.
+MuJoCo copies replicated elements while it reads, and reads models that attach each other until the stack overflows:
+files with which it would not terminate are refused here, and so is text that is not UTF-8, as its names could not be
+read.
 """
 import os
 import re
@@ -11,15 +12,21 @@ from xml.parsers import expat
 from liedyn.files.paths import read_bytes, require_regular
 from liedyn.machine.errors import ModelError, errors_at, shown
 
-MOST_COPIES = 10_000  # elements that a file makes beyond those that stand in it; MuJoCo's time grows with the square
-MOST_CELLS = 20_000_000  # of a height field, 80 MB
+MOST_COPIES = 10_000  # largest number of copied elements; MuJoCo's time grows with its square
+MOST_CELLS = 20_000_000  # largest size of a height field, 80 MB
 MOST_KEYS = 10_000
-DEEPEST = 500  # MuJoCo reads no deeper
+DEEPEST = 500  # MuJoCo reads no deeper nesting
 _NOT_UTF8 = "\ufffd"
 
 
 def looked_through(path):
-    """The root tag of a file that MuJoCo will end with.
+    """The root tag of a file that MuJoCo can read.
+
+    Raises
+    ------
+    ModelError
+        The file or one that it needs cannot be read, is not XML or not UTF-8, refers to itself, or makes too many
+        elements.
 
     Raises
     ------
@@ -33,7 +40,7 @@ def looked_through(path):
     except RecursionError:
         raise ModelError("too many files or elements in each other") from None
     plain, made = sum(each.plain for each in models.values()), document.size(document.root)
-    others = plain - document.plain  # each of them is read, kept to be attached, and may be attached once
+    others = plain - document.plain  # each of them is read once, and can be attached once
     if made > plain + 2 * others + MOST_COPIES:
         raise ModelError(f"its copies (replicate, flexcomp, attach) would make {made} elements of {plain}; MuJoCo "
                          f"copes with {MOST_COPIES}")
@@ -41,7 +48,7 @@ def looked_through(path):
 
 
 class _Document:
-    """A file with what it includes; `models` has all documents by path."""
+    """A file with the files that it includes; `models` has all documents by path."""
 
     def __init__(self, path, models):
         self.folder, self.models, self.included, self.sizes = path.parent, models, set(), {}
@@ -58,24 +65,24 @@ class _Document:
         self.whole = self.size(self.root)
 
     def _parsed(self, path):
-        """The root of a file, with the elements of those it includes in their places."""
+        """The root of a file, in which <include> elements are replaced by the elements of their files."""
         root = parsed(read_bytes(path))
         for parent in list(root.iter()):
             for k, child in reversed(list(enumerate(parent))):
                 file = self._found(child.get("file"), path) if child.tag == "include" else None
-                if file and file.resolve() not in self.included:  # else MuJoCo says what is wrong
+                if file and file.resolve() not in self.included:  # else MuJoCo reports the error
                     self.included.add(file.resolve())
                     with errors_at(f"included {shown(file.name)}"):
                         parent[k:k + 1] = list(self._parsed(file))
         return root
 
     def _found(self, name, path):
-        """The file that an <include> of `path` means; None if there is none."""
+        """The file named in an <include> of `path`; None if there is none."""
         candidates = [folder / name for folder in (self.folder, path.parent)] if name else []
         return next(filter(os.path.exists, candidates), None)
 
     def _model(self, name):
-        """How many elements a model has that is there to be attached."""
+        """Number of elements of a model that can be attached."""
         file = self.folder / name
         if not os.path.exists(file):
             return 0
@@ -88,7 +95,7 @@ class _Document:
         return self.models[file].whole
 
     def size(self, element):
-        """How many elements MuJoCo makes of one."""
+        """Number of elements that MuJoCo makes of one."""
         if element in self.sizes:
             return self.sizes[element]
         self.sizes[element] = None
@@ -105,7 +112,7 @@ class _Document:
         return self.sizes[element]
 
     def _require_regular(self, element):
-        """ModelError where MuJoCo would read from a pipe, a device or a folder."""
+        """ModelError if MuJoCo would read from a pipe, a device or a folder."""
         for key, name in element.attrib.items():
             for folder in self.folders if name and (key.startswith("file") or key == "content") else ():
                 if os.path.exists(self.folder / folder / name):
@@ -113,7 +120,7 @@ class _Document:
                         require_regular(self.folder / folder / name)
 
     def _attached(self, element):
-        """How many elements an <attach> copies: of another model at most all, of this one a body or frame."""
+        """Number of elements that an <attach> copies: of another model at most all, of this one a body or frame."""
         if element.get("model") is not None:
             return self.attached.get(element.get("model"), 0)
         part = self.parts.get(next(((tag, element.get(tag)) for tag in ("body", "frame") if element.get(tag)), None))
@@ -125,7 +132,7 @@ class _Document:
 
 
 def _require_few(element):
-    """ModelError for numbers that MuJoCo makes room for, however many they are."""
+    """ModelError for numbers for which MuJoCo would allocate too much memory."""
     for tag, keys, most, what in (("hfield", ("nrow", "ncol"), MOST_CELLS, "heights"),
                                   ("size", ("nkey",), MOST_KEYS, "keyframes")):
         count = _count(element, *keys) if element.tag == tag and not element.get("file") else 0
@@ -134,7 +141,7 @@ def _require_few(element):
 
 
 def _count(element, *keys):
-    """The product of the whole numbers in some attributes; what is none is left to MuJoCo's own complaint."""
+    """The product of the whole numbers in some attributes; for other values MuJoCo reports the error."""
     product = 1
     for word in " ".join(element.get(key, "") for key in keys).split():
         try:
@@ -145,12 +152,12 @@ def _count(element, *keys):
 
 
 def parsed(data):
-    """The root element of an XML file; tags and attributes must be UTF-8, which comments need not be."""
+    """The root element of an XML file; tags and attributes must be UTF-8, comments need not be."""
     try:
         text, is_utf8 = data.decode("utf-8-sig"), True
     except UnicodeDecodeError:
         text, is_utf8 = data.decode(errors="replace"), False
-    if "<![CDATA[" not in text:  # comments have dashes in them that XML does not allow, and MuJoCo does
+    if "<![CDATA[" not in text:  # comments may contain dashes, which XML forbids and MuJoCo permits
         text = re.sub("<!--.*?-->", lambda comment: "\n" * comment.group().count("\n"), text, flags=re.DOTALL)
     parser, builder = expat.ParserCreate(), TreeBuilder()
     depth = 0

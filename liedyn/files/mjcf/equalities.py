@@ -24,6 +24,14 @@ def polynomial_rows(robot, y, x, x0, a):
         Coefficients of two sums of coordinates, by name.
     x0 : float
     a : sequence of float
+
+    Parameters
+    ----------
+    robot : Robot
+    y, x : dict
+        Coefficients of two sums of coordinates, by name.
+    x0 : float
+    a : sequence of float
     """
     Y, X = np.zeros((2, robot.nv))
     for row, terms in ((Y, y), (X, x)):
@@ -37,14 +45,14 @@ def polynomial_rows(robot, y, x, x0, a):
 
 
 class PolynomialRow:
-    """The functions of one row, as methods: unlike functions within functions, these can be pickled.
+    """The functions of one row, as methods, which unlike nested functions can be pickled.
 
     Parameters
     ----------
     Y, X : ndarray, shape (nv,)
         The two sums.
     places : ndarray of int, shape (nv,)
-        Where the coordinates are in q.
+        Indices of the coordinates in q.
     x0 : float
     orders : list of Polynomial
         p and its derivatives.
@@ -54,34 +62,34 @@ class PolynomialRow:
         self.Y, self.X, self.places, self.x0, self.orders = Y, X, places, x0, orders
 
     def _at(self, q):
-        """What the value of x makes of the polynomial and its derivatives."""
+        """Values of the polynomial and its derivatives at q."""
         return [p(self.X @ q[self.places] - self.x0) for p in self.orders]
 
     def residual(self, t, q):
-        """g"""
+        """The residual g."""
         return np.array([self.Y @ q[self.places] - self._at(q)[0]])
 
     def jacobian(self, t, q):
-        """dg/dq"""
+        """dg/dq."""
         return (self.Y - self._at(q)[1] * self.X)[None]
 
     def bias(self, t, q, v):
-        """Its change along the motion, times v."""
+        """Rate of dg/dq along the motion, times v."""
         return np.array([-self._at(q)[2] * (self.X @ v) ** 2])
 
     def derivatives(self, t, q, v, a):
-        """By q of the row's velocity, by q and by v of its acceleration."""
+        """Derivatives of the row's velocity by q, and of its acceleration by q and by v."""
         X, (_, _, p2, p3) = self.X, self._at(q)
         rate, change = X @ v, X @ a
         return -p2 * rate * X[None], -(p2 * change + p3 * rate ** 2) * X[None], -2.0 * p2 * rate * X[None]
 
     def force_derivative(self, t, q, lam):
-        """That of G^T lam by q."""
+        """The derivative of G^T lam by q."""
         return -lam[0] * self._at(q)[2] * np.outer(self.X, self.X)
 
 
 def declare(reader):
-    """All that robots have; returns polynomials of higher degree, for `with_polynomials`."""
+    """Declare all equalities that robots can have; returns polynomials of higher degree, for `with_polynomials`."""
     m, kinds, polynomials = reader.model, reader.mujoco.mjtEq, []
     is_off = reader.is_off("CONSTRAINT") or reader.is_off("EQUALITY")
     add = {int(kinds.mjEQ_CONNECT): connection, int(kinds.mjEQ_WELD): weld,
@@ -107,7 +115,7 @@ def ends(reader, e):
 
 
 def connection(reader, e, name, active):
-    """Two points coincide."""
+    """Two points that coincide."""
     (parent, A), (child, B) = ends(reader, e)
     data = reader.model.eq_data[e]
     reader.builder.loop(name, "spherical", parent, child, active=active,
@@ -116,7 +124,7 @@ def connection(reader, e, name, active):
 
 
 def weld(reader, e, name, active):
-    """Two frames coincide; of the data the second body's point comes first."""
+    """Two frames that coincide; the second body's point comes first in the data."""
     (parent, A), (child, B) = ends(reader, e)
     data = reader.model.eq_data[e]
     reader.builder.loop(name, "fixed", parent, child, active=active,
@@ -125,7 +133,7 @@ def weld(reader, e, name, active):
 
 
 def coupling(reader, e, name, active):
-    """y - y0 = a polynomial of x - x0, of two joints."""
+    """y - y0 = a polynomial in x - x0, for the coordinates of two joints."""
     m, owner = reader.model, f"equality {shown(name)}"
     terms = []
     for j in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])):
@@ -134,7 +142,7 @@ def coupling(reader, e, name, active):
 
 
 def tendon_coupling(reader, e, name, active):
-    """The same of the lengths of two tendons."""
+    """The same for the lengths of two tendons."""
     m, terms = reader.model, []
     for t in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])):
         if t >= 0 and not is_fixed(reader, t):
@@ -145,7 +153,7 @@ def tendon_coupling(reader, e, name, active):
 
 
 def polynomial(reader, e, name, active, of_y, of_x):
-    """y - y0 = a0 + a1 (x - x0) + ... of sums of coordinates; one of higher degree is returned."""
+    """y - y0 = a0 + a1 (x - x0) + ... for sums of coordinates; a polynomial of higher degree is returned."""
     (y, y0), (x, x0), a = of_y, of_x, reader.model.eq_data[e][:5]
     if a[2:].any() and x:
         return name, active, y, x, x0, [a[0] + y0, *a[1:]]
@@ -159,7 +167,7 @@ def polynomial(reader, e, name, active, of_y, of_x):
 
 
 def with_polynomials(builder, polynomials):
-    """The robot; polynomials of higher degree have to know where its coordinates are."""
+    """The built robot, with polynomials of higher degree, which depend on the indices of coordinates."""
     robot = builder.build()
     if polynomials:
         builder = Builder.of(robot)

@@ -1,7 +1,6 @@
-"""What the reader does with each field of MuJoCo's compiled models: it takes it, tells that it is left out, or needs it
-not.
+"""Treatment of each field of MuJoCo's compiled models: used, reported as missing, or irrelevant.
 
-A test goes through all fields of the MuJoCo at hand and fails for one that stands nowhere here.
+A test compares the tables with all fields of the installed MuJoCo.
 """
 from typing import NamedTuple
 
@@ -29,7 +28,7 @@ TAKEN = {
         names name_bodyadr name_jntadr name_geomadr name_siteadr name_flexadr name_pairadr name_eqadr name_tendonadr
         name_actuatoradr name_keyadr""",
 }
-"""By what is made of them."""
+"""Fields that are used, by what is made from them."""
 
 IRRELEVANT = {
     "it is how MuJoCo steps and solves, not what moves": """
@@ -114,7 +113,7 @@ IRRELEVANT = {
         flex_edgestiffness flex_edgedamping flex_edgeequality flex_rigid flexedge_rigid flex_centered flex_flatskin
         flex_bvhadr flex_bvhnum flexedge_J_rownnz flexedge_J_rowadr flexedge_J_colind flex_rgba flex_texcoord""",
 }
-"""By the reason."""
+"""Fields that are irrelevant, by reason."""
 
 _SOFT = [0.02, 1.0], [0.9, 0.95, 0.001, 0.5, 2.0]  # MuJoCo's defaults of solref and solimp
 _TOUCH = "friction and softness of the contacts of shapes, which take yours (Builder.ground_contacts)"
@@ -123,13 +122,13 @@ _LIMITS = "the softness of joints' limits"
 
 
 class Told(NamedTuple):
-    """A field that is left out, with a warning where it is not at its default."""
+    """A field that is not used, with a warning if it differs from its default."""
 
-    what: str  # that is left out
-    kind: str  # whose names are told
+    what: str  # description in the warning
+    kind: str  # kind of the things that the warning names
     default: object = 0
-    where: str = ""  # a field that must not be zero for it to matter
-    off: tuple = ()  # switches of MuJoCo, by which of them it does not matter
+    where: str = ""  # it matters only where this field is nonzero
+    off: tuple = ()  # it does not matter if one of these switches of MuJoCo is set
 
 
 TOLD = {
@@ -176,13 +175,13 @@ SWITCHES = {
         "told": "OVERRIDE SLEEP IPC SPECULATIVE",
         "irrelevant": "ENERGY FWDINV INVDISCRETE DIAGEXACT MULTICCD ISLAND"},
 }
-"""MuJoCo's switches, by what is done with them."""
+"""MuJoCo's switches, by treatment."""
 
-KINDS = {"jnt": "joint", "eq": "equality", "ctrl": "actuator"}  # that MuJoCo's names of objects spell out
+KINDS = {"jnt": "joint", "eq": "equality", "ctrl": "actuator"}  # kinds that names of objects in MuJoCo spell out
 
 
 def known():
-    """All fields in the tables, those of `opt` with a point."""
+    """All fields in the tables; those of `opt` are written with a dot."""
     return {*TOLD, *(name for table in (TAKEN, IRRELEVANT) for names in table.values() for name in names.split())}
 
 
@@ -200,7 +199,7 @@ def value_of(model, name):
 
 
 def tell(reader):
-    """Note in `reader.missing` what of `TOLD` is not at its default, and what no table knows."""
+    """Note in `reader.missing` the fields of `TOLD` that differ from their defaults, and unknown fields."""
     m = reader.model
     for name, told in TOLD.items():
         value = value_of(m, name)
@@ -221,19 +220,19 @@ def tell(reader):
 
 
 def _few(value):
-    """A number, or those of a vector, for a message."""
+    """A number, or the numbers of a vector, for a message."""
     return " ".join(f"{x:g}" for x in np.ravel(value))
 
 
 def _owner(reader, kind, k):
-    """The name of the k-th thing of a kind; of a control that of its actuator."""
+    """The name of the k-th thing of a kind; for a control, the name of its actuator."""
     if kind == "ctrl":
         k = reader.actuator_of(k)
     return reader.name(KINDS.get(kind, kind), k)
 
 
 def _tell_switches(reader):
-    """Those that are on and change what is not taken, and those that no table knows."""
+    """Note switches that are set and change unused features, and unknown switches."""
     for field, enum, prefix in (("disableflags", "mjtDisableBit", "mjDSBL_"),
                                 ("enableflags", "mjtEnableBit", "mjENBL_")):
         kinds = {name: what for what, names in SWITCHES[field].items() for name in names.split()}
@@ -244,7 +243,7 @@ def _tell_switches(reader):
 
 
 def _tell_unknown(reader):
-    """Fields of a MuJoCo that is newer than the tables, where they are not zero."""
+    """Note nonzero fields of a MuJoCo version newer than the tables."""
     new = fields_of(reader.model) - known()
     found = sorted(name for name in new if np.any(value_of(reader.model, name)))
     if found:

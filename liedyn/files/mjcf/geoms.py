@@ -1,4 +1,4 @@
-"""Shapes of MJCF files, to be drawn. Meshes that no inertia needs are not opened: their files may be missing."""
+"""Shapes of MJCF files, for pictures. Meshes that no inertia needs are not opened, as their files may be missing."""
 import os
 from collections import namedtuple
 
@@ -9,14 +9,14 @@ from liedyn.files.shapes import Shapes
 from liedyn.machine.errors import ModelError, shown
 
 Look = namedtuple("Look", "color mesh scale left_out", defaults=("",))
-"""What compiled models do not say of a shape: the color of its material, the file of its mesh, why it is left out."""
-COLLIDES_ONLY = 3  # the group of shapes that MuJoCo's viewer hides, where most files have those for collisions
+"""Data of a shape that compiled models lack: the color of its material, the file of its mesh, a reason for omitting
+it."""
+COLLIDES_ONLY = 3  # MuJoCo's viewer hides this group of shapes, which most files use for collisions
 
 
 def leave_shapes(mujoco, spec, folder):
-    """Take out meshes that no inertia needs, and all else that has files of its own; returns a `Look` by name of a
-    shape. In the place of such a mesh, and of a height field, there is a point without mass.
-    """
+    """Remove meshes that no inertia needs, and other parts with files of their own; returns a `Look` by shape name. A
+    point without mass replaces such a mesh, or a height field."""
     auto, always = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO, mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
     meshes, looks, needed = {mesh.name: mesh for mesh in spec.meshes}, {}, set()
     colors = {material.name: material.rgba for material in spec.materials}
@@ -52,13 +52,13 @@ def leave_shapes(mujoco, spec, folder):
 
 
 def _make_point(mujoco, geom):
-    """A point without mass, so that what refers to the shape still finds it."""
+    """Replace a shape by a point without mass, so that references to it remain valid."""
     geom.type, geom.size, geom.mass = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-9, 0.0, 0.0], 0.0
     geom.meshname = geom.hfieldname = ""
 
 
 def _leave_pictures(mujoco, spec):
-    """Take out what has files of its own and is only seen, and sensors, which may refer to it."""
+    """Remove parts with files that are only for pictures, and sensors, which may refer to these."""
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
     for light in spec.lights:
@@ -72,7 +72,7 @@ def _leave_pictures(mujoco, spec):
 
 
 def _moves(body):
-    """Is there a joint between a body and the world?"""
+    """True if there is a joint between a body and the world."""
     while body.name != "world":
         if list(body.joints):
             return True
@@ -81,7 +81,8 @@ def _moves(body):
 
 
 def declare(reader, looks):
-    """Shapes of all bodies: to be seen, unless they are in a group that only collides; to touch, if they collide."""
+    """Declare the shapes of all bodies: as visual unless their group is for collisions only, and as collision if they
+    collide."""
     m, mujoco, shapes = reader.model, reader.mujoco, Shapes(reader.builder)
     for k in range(m.ngeom):
         name = reader.name("geom", k)
@@ -91,7 +92,7 @@ def declare(reader, looks):
             reader.missing["shapes of bodies"].append(f"{name}: {look.left_out or 'of a kind that is not known'}")
             continue
         place = pose(m.geom_pos[k], m.geom_quat[k])
-        if m.geom_dataid[k] >= 0 and kind == "mesh":  # MuJoCo has moved it into its own centre and axes
+        if m.geom_dataid[k] >= 0 and kind == "mesh":  # MuJoCo has moved it to its own centre and axes
             j = m.geom_dataid[k]
             place = place @ np.linalg.inv(pose(m.mesh_pos[j], m.mesh_quat[j]))
         given = {"placement": place, "size": size, "color": look.color}
@@ -107,7 +108,7 @@ def declare(reader, looks):
 
 
 def _form(mujoco, kind, size, look):
-    """Kind and size as `Builder.shape` has them; None for what it does not have."""
+    """Kind and size for `Builder.shape`; None for unknown kinds."""
     forms, r = mujoco.mjtGeom, size
     if kind == forms.mjGEOM_MESH or look.mesh:
         return ("mesh", ()) if look.mesh else (None, ())

@@ -1,17 +1,17 @@
-"""What MuJoCo says by fields of bodies and free joints, and robots by forces: parts of weights that something bears.
+"""Compensated weights: fields of bodies and free joints in MuJoCo, forces on robots.
 
-A body's `gravcomp` is the part of its weight that a force at its centre of mass bears. The armature of a free joint,
-along the world's axes, is a mass without weight in the origin of the body: a body of its own, fixed there.
+A body's `gravcomp` is the fraction of its weight that a force at its centre of mass compensates. The armature of a free
+joint, along the world's axes, is a mass without weight at the origin of the body: here a body of its own, fixed there.
 """
 import numpy as np
 
 from liedyn.model import GROUND
 
-_ROUNDING = 1e-12  # relative, of numbers that a file holds
+_ROUNDING = 1e-12  # relative, for numbers in a file
 
 
 def borne_part(element, body, gravity):
-    """The part of a body's weight that a force element bears; None if it does something else."""
+    """The fraction of a body's weight that a force element compensates; None if it is another force."""
     if element.law != "wrench" or element.functions or element.measure.child != body.name:
         return None
     torque, force = np.split(np.array(element.numbers), 2)
@@ -25,7 +25,7 @@ def borne_part(element, body, gravity):
 
 
 def rotors_of_free_joints(model):
-    """By free joint the body, fixed to its own, that is the translational part of MuJoCo's armature."""
+    """By free joint, the body fixed to its child that represents the translational part of MuJoCo's armature."""
     found = {}
     bodies = {body.name: body for body in model.bodies}
     used = _points_of_others(model)
@@ -41,7 +41,7 @@ def rotors_of_free_joints(model):
 
 
 def _is_rotor(body, joint, model):
-    """Is a body the mass that goes with a joint's rotational armature, and does a force bear its weight?"""
+    """True if a body is the mass of a joint's translational armature, and a force compensates its weight."""
     turns = np.array_equal(joint.armature, [body.mass] * 3 + [0.0] * 3)
     forces = [each for each in model.elements if body.name in each.bodies]
     borne = [borne_part(each, body, model.gravity) for each in forces]
@@ -50,7 +50,7 @@ def _is_rotor(body, joint, model):
 
 
 def _points_of_others(model):
-    """Bodies that joints, loops, constraints, actuators, frames or shapes hang on."""
+    """Bodies to which joints, loops, constraints, actuators, frames or shapes are attached."""
     used = {joint.parent for joint in model.tree_joints} | {shape.body for shape in model.shapes}
     for each in (*model.loops, *model.constraints):
         used |= {each.parent, each.child}

@@ -1,4 +1,4 @@
-"""Springs, dampers and rotors of joints and tendons, with what actuators add to them.
+"""Springs, dampers and armatures of joints and tendons, including those of actuators.
 
 MuJoCo's springs and dampers are polynomials, -(a x + b x^2 + c x^3) and -(a v + b v |v| + c v^3).
 """
@@ -12,7 +12,7 @@ DEGREES = 3
 
 
 class Passive(NamedTuple):
-    """Of all joints, or of all tendons."""
+    """Coefficients of all joints, or of all tendons."""
 
     stiffness: np.ndarray  # (n, 3): a, b, c
     damping: np.ndarray  # (n, 3)
@@ -20,7 +20,7 @@ class Passive(NamedTuple):
 
 
 def of_joints(reader):
-    """Springs, dampers and rotors of joints; a tendon over one joint adds its rotor."""
+    """Springs, dampers and armatures of joints, including those of tendons over one joint."""
     m, trn = reader.model, reader.mujoco.mjtTrn
     first = np.asarray(m.jnt_dofadr, int)
     found = Passive(_polynomials(reader, "joint", "jnt_stiffness"), _polynomials(reader, "joint", "dof_damping", first),
@@ -30,7 +30,7 @@ def of_joints(reader):
 
 
 def of_tendons(reader):
-    """The same of tendons."""
+    """Springs, dampers and armatures of tendons."""
     m = reader.model
     found = Passive(_polynomials(reader, "tendon", "tendon_stiffness"),
                     _polynomials(reader, "tendon", "tendon_damping"),
@@ -40,7 +40,7 @@ def of_tendons(reader):
 
 
 def _polynomials(reader, kind, field, places=slice(None)):
-    """Coefficients of all joints or tendons; those of a higher degree than here are told."""
+    """Coefficients of all joints or tendons; those of a degree above three are reported."""
     m = reader.model
     parts = [np.asarray(x, float) for x in (getattr(m, field, None), getattr(m, field + "poly", None)) if x is not None]
     rows = [np.atleast_2d(x.T).T[places] for x in parts]
@@ -51,7 +51,7 @@ def _polynomials(reader, kind, field, places=slice(None)):
 
 
 def _add_actuators(reader, found, transmissions):
-    """Dampers and rotors that actuators bring, whether they drive or not: gear squared times their own."""
+    """Add dampers and armatures of actuators, active or not: gear squared times their own."""
     m = reader.model
     if not hasattr(m, "actuator_armature"):
         return
@@ -64,7 +64,7 @@ def _add_actuators(reader, found, transmissions):
 
 
 def _switched(reader, found):
-    """Without what the file switches off."""
+    """Coefficients without those switched off in the file."""
     for switch, numbers in (("SPRING", found.stiffness), ("DAMPER", found.damping)):
         if reader.is_off(switch):
             numbers[:] = 0.0
@@ -72,18 +72,18 @@ def _switched(reader, found):
 
 
 def law(stiffness, damping, slack=0.0):
-    """What `Builder.spring` and `Builder.coordinate_force` take: numbers, or a law where these do not do."""
+    """Arguments of `Builder.spring` and `Builder.coordinate_force`: numbers, or a law if these are not sufficient."""
     if slack or stiffness[1:].any() or damping[1:].any():
         return {"law": PolynomialSpring(*stiffness.tolist(), *damping.tolist(), slack)}
     return {"stiffness": float(stiffness[0]), "damping": float(damping[0])}
 
 
 def split(coefficients):
-    """What a joint has room for, a number that is not negative, and the coefficients of what is left."""
+    """The part that a joint can have, a number that is not negative, and the remaining coefficients."""
     own = max(float(coefficients[0]), 0.0)
     return own, coefficients - [own, 0.0, 0.0]
 
 
 def shown_as(coefficients):
-    """For messages."""
+    """Coefficients as text for messages."""
     return " ".join(f"{x:g}" for x in coefficients)

@@ -10,7 +10,7 @@ from liedyn.model.frames import placement
 
 FREE, BALL, SLIDE, HINGE = range(4)  # in the order of mjtJoint
 _KINDS = ("free", "spherical", "prismatic", "revolute")
-_ADDRESSES = {"joint": "jnt", "equality": "eq"}  # names of MuJoCo's fields that spell kinds out otherwise
+_ADDRESSES = {"joint": "jnt", "equality": "eq"}  # MuJoCo's fields that abbreviate kinds differently
 
 
 class Reader:
@@ -24,9 +24,9 @@ class Reader:
     bodies, joints : list of str
         Names by MuJoCo's numbers.
     missing : dict
-        What the robot will not have: names by what it is.
+        Properties that the robot lacks: names by description.
     renamed : list of str
-        Names that changed, with those that they have now.
+        Names that were changed, with the new ones.
     of_joints, of_tendons : Passive
     """
 
@@ -45,11 +45,11 @@ class Reader:
     # ---- names
 
     def name(self, kind, k):
-        """What the file calls something, or its kind and number, which nothing else of this kind is called."""
+        """The name in the file, or kind and number, made unique within the kind."""
         return self.names(kind)[k]
 
     def names(self, kind):
-        """Of all things of a kind."""
+        """Names of all things of a kind."""
         if kind not in self._names:
             given, used = self.own_names(kind), set()
             used |= set(given) - {None}
@@ -57,13 +57,13 @@ class Reader:
         return self._names[kind]
 
     def own_names(self, kind):
-        """What the file calls all things of a kind; None for those without a name."""
+        """Names in the file of all things of a kind; None for those without a name."""
         places = getattr(self.model, f"name_{_ADDRESSES.get(kind, kind)}adr")
         text = self.model.names
         return [mujoco_text(text[k:text.index(b"\0", k)]) or None for k in map(int, places)]
 
     def unused(self, kind, wanted, suffix=""):
-        """A name of a body or frame, of a joint or constraint, or of a force element that no other has."""
+        """A name that no other body or frame, joint or constraint, or force element has."""
         used = self._used[kind]
         name = _unused(used, wanted + suffix if wanted in used else wanted)
         if name != wanted:
@@ -71,7 +71,7 @@ class Reader:
         return name
 
     def joint_names(self):
-        """The joints' own names; others get their bodies', with a number where these have several."""
+        """The joints' own names; unnamed joints get their bodies' names, with a number if a body has several."""
         m, used = self.model, self._used["joint"]
         found = self.own_names("joint")
         used |= set(found) - {None}
@@ -89,29 +89,30 @@ class Reader:
         return self.joints[j]
 
     def is_single(self, j):
-        """Does a joint have one coordinate?"""
+        """True if a joint has one coordinate."""
         return self.model.jnt_type[j] in (HINGE, SLIDE)
 
     # ---- switches and actuators
 
     def is_off(self, switch):
-        """Does the file switch something off?"""
+        """True if the file switches something off."""
         bits = self.mujoco.mjtDisableBit.__members__
-        names = [switch, "PASSIVE"] if switch in ("SPRING", "DAMPER") else [switch]  # older versions have that instead
+        # older versions of MuJoCo have this switch instead
+        names = [switch, "PASSIVE"] if switch in ("SPRING", "DAMPER") else [switch]
         return any(self.model.opt.disableflags & int(bits.get(f"mjDSBL_{name}", 0)) for name in names)
 
     def has_no_passive_forces(self):
-        """Without springs and dampers MuJoCo leaves out compensation of gravity, too."""
+        """True without springs and dampers: MuJoCo then omits compensation of gravity, too."""
         return self.is_off("SPRING") and self.is_off("DAMPER")
 
     def drives(self, k):
-        """Is actuator k switched on?"""
+        """True if actuator k is switched on."""
         m = self.model
         group = int(m.actuator_group[k])
         return not (self.is_off("ACTUATION") or 0 <= group < 31 and m.opt.disableactuator >> group & 1)
 
     def gear(self, k):
-        """Six numbers of actuator k."""
+        """The six gear numbers of actuator k."""
         places = getattr(self.model, "actuator_outadr", None)
         return self.model.actuator_gear[k if places is None else places[k]]
 
@@ -123,7 +124,7 @@ class Reader:
     # ---- tree
 
     def add_bodies(self, servos):
-        """Bodies and joints; `servos` (joints, 3) is what actuators add to the springs and dampers of joints."""
+        """Declare bodies and joints; `servos` (joints, 3) is added to the springs and dampers of joints."""
         m, self.servos = self.model, servos
         for b in range(1, m.nbody):
             R = pose(quaternion=m.body_iquat[b])[:3, :3]
@@ -133,28 +134,28 @@ class Reader:
             self.add_joints(b, range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]))
 
     def add_sites(self):
-        """As frames, those with names of their own; where a body has that name, too, the frame is `<name> site`."""
+        """Declare sites with names as frames; if a body has the same name, the frame is `<name> site`."""
         for k, name in enumerate(self.own_names("site")):
             if name:
                 self.builder.frame(self.unused("body", name, " site"), *self.site(k))
 
     def compensate_gravity(self, b):
-        """A force that bears a part of a body's weight."""
+        """Declare the force that compensates a part of a body's weight."""
         m = self.model
         part = m.body_gravcomp[b] * (not self.has_no_passive_forces())
         if part and m.body_weldid[b]:
             self.bear(self.bodies[b], m.body_ipos[b], part * m.body_mass[b], f"{self.bodies[b]} gravity compensation")
 
     def bear(self, body, point, mass, name):
-        """A force against the weight of a mass."""
+        """Declare a force against the weight of a mass."""
         force = -mass * self.gravity
         if force.any():
             self.builder.applied_force(self.unused("element", name), body, point, force)
 
     def add_joints(self, b, joints):
-        """A chain from the parent to body b: a joint moves about its anchor, which is not the body's origin."""
+        """Declare a chain from the parent to body b: a joint moves about its anchor, which is not the body's origin."""
         m, name, parent = self.model, self.bodies[b], self.bodies[self.model.body_parentid[b]]
-        frame = pose(m.body_pos[b], m.body_quat[b])  # of the body in `parent`, before the next joint
+        frame = pose(m.body_pos[b], m.body_quat[b])  # pose of the body in `parent`, before the next joint
         for j in joints:
             kind, axis = m.jnt_type[j], m.jnt_axis[j]
             anchor = np.zeros(3) if kind in (FREE, SLIDE) else m.jnt_pos[j]
@@ -174,7 +175,7 @@ class Reader:
             self.builder.joint(own, "fixed", parent, name, placement=frame)
 
     def at_zero(self, j):
-        """The child's pose where the coordinate is zero: the file draws the body where it is `ref`."""
+        """The child's pose at coordinate zero; the file draws the body at `ref`."""
         m, turn = self.model, np.eye(4)
         if m.jnt_type[j] == SLIDE:
             return pose(-m.qpos0[m.jnt_qposadr[j]] * m.jnt_axis[j])
@@ -184,14 +185,14 @@ class Reader:
         return turn
 
     def joint_numbers(self, j):
-        """What `Builder.joint` takes of springs, dampers, rotors and limits."""
+        """Arguments of `Builder.joint` for springs, dampers, armatures and limits."""
         m, kind, numbers = self.model, self.model.jnt_type[j], self.of_joints
         q = m.jnt_qposadr[j]
         (stiffness, _), (damping, _) = passive.split(numbers.stiffness[j]), passive.split(numbers.damping[j])
         armature = float(numbers.armature[j])
         if kind == FREE:
             rest = [*_quaternion(m.qpos_spring[q + 3:q + 7]), *m.qpos_spring[q:q + 3]]
-            armature = [armature] * 3 + [0.0] * 3  # that of translations: `add_springs`
+            armature = [armature] * 3 + [0.0] * 3  # the translational part is declared in `add_springs`
             return {"damping": damping, "armature": armature, "stiffness": stiffness,
                     "rest": rest if stiffness else None}
         if kind == BALL:
@@ -211,7 +212,8 @@ class Reader:
         return self.is_off("CONSTRAINT") or self.is_off("LIMIT")
 
     def add_springs(self, j, child):
-        """What a joint has no room for: polynomials, negative numbers, and the translational rotor of a free joint."""
+        """Declare what a joint cannot have: polynomials, negative numbers, and the translational armature of a free
+        joint."""
         m, name, numbers = self.model, self.joints[j], self.of_joints
         kinds = numbers.stiffness[j], numbers.damping[j]
         stiffness, damping = (passive.split(each)[1] for each in kinds)
@@ -225,7 +227,7 @@ class Reader:
                 self.missing["negative and non-linear springs and dampers of balls and free joints"].append(
                     f"{name} ({said})")
         mass = numbers.armature[j]
-        if m.jnt_type[j] == FREE and mass:  # it goes along the world's axes: a mass in the origin, without weight
+        if m.jnt_type[j] == FREE and mass:  # it acts along the world's axes: a mass at the origin, without weight
             point = _unused(self._used["body"], f"{child} armature")
             self.builder.body(point, mass=mass)
             self.builder.joint(_unused(self._used["joint"], point), "fixed", child, point)
@@ -235,7 +237,7 @@ class Reader:
         return self.is_off("CONSTRAINT") or self.is_off("FRICTIONLOSS")
 
     def frictions(self):
-        """Dry friction by coordinate, of joints that have one."""
+        """Dry friction by coordinate, for joints that have one coordinate."""
         m = self.model
         if self.has_no_friction():
             return {}
@@ -243,12 +245,12 @@ class Reader:
                 if self.is_single(j) and m.dof_frictionloss[m.jnt_dofadr[j]]}
 
     def site(self, k):
-        """The body of a site, and its pose there."""
+        """The body of a site, and the site's pose in it."""
         m = self.model
         return self.bodies[m.site_bodyid[k]], pose(m.site_pos[k], m.site_quat[k])
 
     def home(self, keyframe):
-        """Values by joint name."""
+        """Home values by joint name."""
         m, home = self.model, {}
         names = self.names("key")
         if keyframe is not None and keyframe not in names:
@@ -267,7 +269,7 @@ class Reader:
 
 
 def mujoco_text(text):
-    """A name as MuJoCo has it; ModelError if its bytes are not UTF-8."""
+    """A name from MuJoCo as text; ModelError if its bytes are not UTF-8."""
     try:
         return text.decode()
     except UnicodeDecodeError:
@@ -275,7 +277,7 @@ def mujoco_text(text):
 
 
 def _unused(used, wanted):
-    """A name like this that is not among those used, which it joins."""
+    """A name derived from `wanted` that is not in `used`, to which it is added."""
     while wanted in used:
         wanted += "'"
     used.add(wanted)
@@ -283,7 +285,7 @@ def _unused(used, wanted):
 
 
 def pose(xyz=(0.0, 0.0, 0.0), quaternion=None):
-    """The pose of a position and a quaternion as MuJoCo has them, w first."""
+    """The pose for a position and a quaternion of MuJoCo, w first."""
     return placement(xyz, quaternion=None if quaternion is None else _quaternion(quaternion))
 
 

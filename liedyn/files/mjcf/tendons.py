@@ -8,13 +8,13 @@ from liedyn.machine.errors import shown
 
 
 def is_fixed(reader, t):
-    """Is the length of a tendon a sum of coordinates?"""
+    """True if the length of a tendon is a sum of coordinates."""
     m = reader.model
     return m.wrap_type[m.tendon_adr[t]] == int(reader.mujoco.mjtWrap.mjWRAP_JOINT)
 
 
 def fixed_tendon(reader, t):
-    """Its coefficients by coordinate."""
+    """Coefficients of a fixed tendon by coordinate."""
     m, found = reader.model, defaultdict(float)
     owner = f"tendon {shown(reader.name('tendon', t))}"
     for k in range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t]):
@@ -23,7 +23,7 @@ def fixed_tendon(reader, t):
 
 
 def line(reader, t):
-    """Bodies and placements of the two sites of a tendon; None if it goes over more, or pulleys and bodies."""
+    """Bodies and placements of the two sites of a tendon; None if it has more sites, or pulleys or wrapped bodies."""
     m = reader.model
     first, is_site = m.tendon_adr[t], int(reader.mujoco.mjtWrap.mjWRAP_SITE)
     if m.tendon_num[t] != 2 or (m.wrap_type[first:first + 2] != is_site).any():
@@ -33,7 +33,7 @@ def line(reader, t):
 
 
 def add_rotors(reader, armature):
-    """Rotors of tendons over one joint go to `armature`, of joints, by the square of the coefficient."""
+    """Add armatures of tendons over one joint to `armature` of joints, times the square of the coefficient."""
     m = reader.model
     for t in np.flatnonzero(reader.of_tendons.armature):
         first = m.tendon_adr[t]
@@ -45,7 +45,7 @@ def add_rotors(reader, armature):
 
 
 def declare(reader):
-    """Springs and dampers of tendons, as force elements."""
+    """Declare springs and dampers of tendons as force elements."""
     m, numbers = reader.model, reader.of_tendons
     for t in range(m.ntendon):
         stiffness, damping = numbers.stiffness[t], numbers.damping[t]

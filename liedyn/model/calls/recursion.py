@@ -11,7 +11,8 @@ is one number. The kernel's arguments have the same names; `b` is the number of 
 The code is generated from the templates below and compiled in the module of the declaration as if it had been written
 there, because Numba's cache cannot find kernels made as closures. `NAME_states` works on the rows of a batch,
 `NAME_direct` on one state as Python passes it (`liedyn.model.calls.direct`), and `NAME` is what users call. The first
-two are generated at their first call, so that they cost no import time. Tracebacks show the lines of all three. """
+two are generated at their first call, so that they cost no import time. Tracebacks show the lines of all three.
+"""
 
 from __future__ import annotations
 
