@@ -29,16 +29,6 @@ class Format(NamedTuple):
         Names of elements and attributes without effect on a robot, which are skipped with all that they contain.
     left_out : dict
         By name of an element or attribute that is known but not used, a description.
-
-    Attributes
-    ----------
-    name : str
-    elements : dict
-        By name of an element the names of its attributes and of the elements within it.
-    passed : frozenset
-        Names of elements and attributes that are of no concern, with all that is within.
-    left_out : dict
-        By name of an element or attribute that is known and not taken, what it is.
     """
 
     name: str
@@ -59,11 +49,6 @@ def format_of(name, lines, passed, left_out):
 
 def strangers(form, *roots):
     """Names of unused and unknown parts of the elements `roots`: a list for each description.
-
-    Parameters
-    ----------
-    form : Format
-    *roots : xml.etree.ElementTree.Element
 
     Parameters
     ----------

@@ -84,10 +84,6 @@ def bundled() -> list[str]:
     -------
     list of str
 
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> "loader" in bundled()

@@ -50,16 +50,6 @@ def parts_of(name, joint):
     -------
     list of (str, pinocchio.JointModel, ndarray)
         Name, joint, and its pose (4, 4) relative to the one before.
-
-    Parameters
-    ----------
-    name : str
-    joint : pinocchio.JointModel
-
-    Returns
-    -------
-    list of (str, pinocchio.JointModel, ndarray)
-        Name, joint, and pose (4, 4) behind the one before.
     """
     return [(f"{name}.{k + 1}", *part) for k, part in enumerate(_within(joint, True))]
 

@@ -50,23 +50,6 @@ def spanning_tree(bodies, joints, canonical):
     roots : list of str
         Bodies to be connected to the ground, one for each part of the mechanism without a joint to it; that with
         `canonical` comes first.
-
-    Parameters
-    ----------
-    bodies : list of str
-        In the order of declaration.
-    joints : list
-        Of things with a `parent` and a `child`, names of bodies or of the ground, in the order in which they are to be
-        preferred.
-    canonical : str
-        The body that a part of the mechanism hangs on if all its bodies have a joint that could hold them.
-
-    Returns
-    -------
-    tree : dict
-        By number of a joint in the tree: does it hold its parent, not its child?
-    roots : list of str
-        Bodies that no joint ties to the ground, one for each part of the mechanism; that with `canonical` comes first.
     """
     first = {}
     for k, joint in enumerate(joints):

@@ -12,11 +12,6 @@ class Shapes:
     ----------
     left_out : dict
         The reason, by owner of the shape.
-
-    Attributes
-    ----------
-    left_out : dict
-        Why, by the owner of the shape.
     """
 
     def __init__(self, builder):

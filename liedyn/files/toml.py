@@ -152,11 +152,6 @@ def declare(builder, section, name, table):
     ------
     ModelError
         Unknown or missing keys, or values that the builder refuses.
-
-    Raises
-    ------
-    ModelError
-        Unknown or missing keys, or what the builder refuses.
     """
     method = _SECTIONS[section]
     with errors_at(f"[{section}.{cut(str(name))}]", owner=f"{method.__name__} {shown(name)}"):

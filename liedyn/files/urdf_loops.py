@@ -35,12 +35,6 @@ def read_yaml(data):
     ModelError
         It is not YAML, or has unsupported parts: aliases of lists and tables, tags, directives, several documents, too
         many values, or too deep nesting; or PyYAML is not installed.
-
-    Raises
-    ------
-    ModelError
-        It is not YAML, or holds what is not read: aliases of lists and tables, tags, directives, several documents, too
-        many values, or too many lists within one another; or PyYAML is not installed.
     """
     try:
         import yaml

@@ -31,10 +31,6 @@ def require_memory(what, size):
     Raises
     ------
     TooLargeError
-
-    Raises
-    ------
-    TooLargeError
     """
     if size > FREE_ANYWAY and not size <= SHARE * (free := free_memory()):
         raise TooLargeError(f"{what} takes {told(size)} of memory, and {told(free)} are free")

@@ -23,11 +23,6 @@ def build(model):
     ------
     ModelError
         See :meth:`Builder.build`.
-
-    Raises
-    ------
-    ModelError
-        See :meth:`Builder.build`.
     """
     validation.tree(model)
     tree = link_tree(model)

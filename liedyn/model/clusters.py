@@ -106,18 +106,6 @@ def pack_clusters(groups, rows_of, start):
     Returns
     -------
     ndarray of int64
-
-    Parameters
-    ----------
-    groups : list of tuple (constraints, dofs)
-    rows_of : list of tuple (first, count)
-        The rows of each constraint.
-    start : int
-        Place of the first record.
-
-    Returns
-    -------
-    ndarray of int64
     """
     records, lists, at = [], [], start + 4 * len(groups)
     for constraints, dofs in groups:

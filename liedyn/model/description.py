@@ -321,12 +321,6 @@ class Cylinder:
     measure : Constraint
         Of kind distance, with length 0.
     gear : float
-
-    Attributes
-    ----------
-    measure : Constraint
-        Of kind distance, of no length.
-    gear : float
     """
 
     measure: Constraint

@@ -61,12 +61,6 @@ def _cut_joints(model, velocities, elements):
     ModelError
         An unknown coordinate; a cut joint with a target or switched off; a displacement of a ball, whose velocities are
         not the rates of coordinates.
-
-    Raises
-    ------
-    ModelError
-        An unknown coordinate; a cut joint that moves by a target or is switched off; a displacement of a ball, whose
-        velocities are the rates of no coordinates.
     """
     where = {loop.name + suffix: (loop, k) for loop in model.loops
              for k, suffix in enumerate(LOOP_KINDS[loop.kind].velocities)}

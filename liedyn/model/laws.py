@@ -108,11 +108,6 @@ class NamedLaw:
         ------
         ModelError
             One is not finite, negative, or zero where it must be positive.
-
-        Raises
-        ------
-        ModelError
-            One is not finite, negative, or zero where it must be positive.
         """
         values = {key: float(numbers(owner, f"law, {key}", value, ())) for key, value in asdict(self).items()}
         for key in self.positive:

@@ -28,8 +28,9 @@ MET = 1e-9  # tolerance for a coupling of locked coordinates
 def subtree(robot: Robot, body: str, joint: str = "fixed") -> Robot:
     """A body and all bodies that it carries, as a robot of its own.
 
-    Its ground is fixed to the robot's ground, with gravity unchanged. It keeps all declarations that refer only to the
-    subtree: frames, loops, constraints and actuators, home values, independent coordinates and outputs.
+    Its ground is the frame of the body, in which gravity has the same components as in the world of `robot`. It keeps
+    all declarations that refer only to the subtree: frames, loops, constraints and actuators, home values, independent
+    coordinates and outputs.
 
     Parameters
     ----------

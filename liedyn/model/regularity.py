@@ -28,11 +28,6 @@ def singular_bodies(model, tree):
     ------
     ModelError
         There are such bodies whose motion no loop prevents.
-
-    Raises
-    ------
-    ModelError
-        There are such bodies that no loop holds.
     """
     if not tree.links or _every_joint_moves_inertia(tree, np.random.default_rng(0)):
         return ()

@@ -231,11 +231,6 @@ def law_of(owner, expression):
     ------
     InputError
         Another symbol, not an expression, or an expression without derivatives.
-
-    Raises
-    ------
-    InputError
-        Another symbol, or no expression, or one without derivatives.
     """
     sympy = _sympy()
     expression, (x, w) = _expression(f"{owner}, law", expression), sympy.symbols("x w", real=True)

@@ -27,12 +27,6 @@ def looked_through(path):
     ModelError
         The file or one that it needs cannot be read, is not XML or not UTF-8, refers to itself, or makes too many
         elements.
-
-    Raises
-    ------
-    ModelError
-        The file or one that it needs cannot be read, is not XML or not UTF-8, goes in circles, or makes more than
-        MuJoCo could cope with.
     """
     try:
         models = {}

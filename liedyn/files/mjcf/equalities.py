@@ -24,14 +24,6 @@ def polynomial_rows(robot, y, x, x0, a):
         Coefficients of two sums of coordinates, by name.
     x0 : float
     a : sequence of float
-
-    Parameters
-    ----------
-    robot : Robot
-    y, x : dict
-        Coefficients of two sums of coordinates, by name.
-    x0 : float
-    a : sequence of float
     """
     Y, X = np.zeros((2, robot.nv))
     for row, terms in ((Y, y), (X, x)):

@@ -22,12 +22,6 @@ def trouble(state, package=None):
     state : os.stat_result
     package : os.stat_result, optional
         That of the package's directory, if the file lies in it.
-
-    Parameters
-    ----------
-    state : os.stat_result
-    package : os.stat_result, optional
-        The directory of the package, for what is in it.
     """
     if not POSIX:
         return None

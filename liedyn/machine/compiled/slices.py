@@ -34,14 +34,6 @@ class Slices:
         length and is the first to be measured.
     growth : int
         See `GROWTH`.
-
-    Parameters
-    ----------
-    first : int
-        Pieces of the first slice, of which nothing is known yet. It may compile what it calls: the second one is as
-        long, and the first to learn from.
-    growth : int
-        See `GROWTH`.
     """
 
     def __init__(self, first, growth=GROWTH):
@@ -54,11 +46,6 @@ class Slices:
         ------
         BaseException
             The exception that ended a user's function: KeyboardInterrupt, SystemExit.
-
-        Raises
-        ------
-        BaseException
-            What has ended a user's function: KeyboardInterrupt, SystemExit.
         """
         begin = 0
         while begin < count:

@@ -64,11 +64,6 @@ class Kept:
     ----------
     values : tuple
     address : int
-
-    Attributes
-    ----------
-    values : tuple
-    address : int
     """
 
     def __init__(self, values):

@@ -94,16 +94,6 @@ class Failure:
         t; for compiled functions then q, v, a, lam.
     raised : list of BaseException
         The exception of a plain Python function: none or one.
-
-    Attributes
-    ----------
-    about : ndarray of int64
-        Has it failed, 1, or been ended by what ends the program, 2; sizes of q, v, a, lam and of what it returns; is
-        that to begin with a pose; address of `numbers`.
-    numbers : ndarray
-        t; of compiled functions then q, v, a, lam.
-    raised : list of BaseException
-        What a plain Python function has raised: nothing or one.
     """
 
     def __init__(self, lengths, size, with_pose):

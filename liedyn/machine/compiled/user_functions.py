@@ -107,11 +107,6 @@ class Function:
         ------
         InputError
             It fails, or returns something else.
-
-        Raises
-        ------
-        InputError
-            It fails, or returns something else.
         """
         try:
             found = self.function(*(x.copy() if isinstance(x, np.ndarray) else x for x in given))

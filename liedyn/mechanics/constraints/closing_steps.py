@@ -52,13 +52,6 @@ class Held(NamedTuple):
         1 for held tree coordinates, as entries of steps and of q.
     virtual, angles : ndarray, shape (k,)
         Numbers of held virtual coordinates; 1 for those that are angles, which are compared up to whole turns.
-
-    Attributes
-    ----------
-    dofs, coordinates : ndarray, shape (nv,) and (nq,)
-        1 for those of the tree, in steps and in q.
-    virtual, angles : ndarray, shape (k,)
-        Numbers of virtual coordinates; 1 for those that are angles, for which whole turns do not count.
     """
 
     dofs: np.ndarray

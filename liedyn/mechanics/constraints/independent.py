@@ -28,17 +28,6 @@ class Independent:
         Number of the virtual velocity that is used as this row, -1 for none.
     rates : tuple of str
         Names of the velocities w.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the independent coordinates.
-    rows : ndarray, shape (p, nv)
-        Constant rows of R; zero where a virtual velocity is read.
-    virtual : ndarray of int64, shape (p,)
-        Virtual velocity that takes the place of a row, -1 for none.
-    rates : tuple of str
-        Names of the velocities w.
     """
 
     names: tuple

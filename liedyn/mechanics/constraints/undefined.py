@@ -20,13 +20,6 @@ def require_rows(robot, lead, *arrays):
         A constraint has no direction at some configuration.
     InputError
         Numbers overflow, or the result of a user's function is not finite.
-
-    Raises
-    ------
-    SingularConfigurationError
-        A constraint has no direction at some configuration.
-    InputError
-        Numbers overflow, or a user's function returns what is not finite.
     """
     if all(np.isfinite(x).all() for x in arrays):
         return

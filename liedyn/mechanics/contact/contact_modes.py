@@ -63,27 +63,6 @@ class Settled(NamedTuple):
         True if these have least norm.
     transitions : dict
         By name, the transition that a contact is just about to make.
-
-    Attributes
-    ----------
-    robot : Robot
-        Closed contacts "sticking" or "sliding", the others off.
-    names : dict
-        By name "open", "leaving" (it touches, and comes apart), "sliding" or "sticking"; "off" if it is switched off.
-    sliding : list of int
-        Numbers among the watched contacts of those that slide with friction.
-    direction : ndarray, shape (len(sliding), 3)
-        Unit vectors of their slip in the tangential rows.
-    friction : ndarray, shape (m,)
-        Multipliers of their friction, zero in all other rows.
-    force : ndarray, shape (nv,)
-        tau_f.
-    lam : ndarray, shape (m,)
-        All multipliers.
-    least_norm : bool
-        Are they those of least norm?
-    transitions : dict
-        By name what a contact is just about to do.
     """
 
     robot: object
@@ -114,13 +93,6 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     ------
     InputError
         A contact penetrates by more than 1e-6, or it touches and approaches, so that an impact is due.
-    SingularConfigurationError
-        Accelerations contradict each other (Painleve), or the constraints do.
-
-    Raises
-    ------
-    InputError
-        A contact is deeper in its surface than 1e-6, or it touches and approaches, so that an impact is due.
     SingularConfigurationError
         Accelerations contradict each other (Painleve), or the constraints do.
     """

@@ -50,20 +50,6 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     ------
     SingularConfigurationError
         The equations contradict each other, or no inertia resists a motion that they permit.
-
-    Parameters
-    ----------
-    restitution : ndarray
-        Of each contact in `touching`.
-    bounce : dict
-        Speeds by row with which equations are to be left, against their violation: for events with restitution.
-    names : sequence of str
-        Constraints that close, for messages.
-
-    Raises
-    ------
-    SingularConfigurationError
-        The equations contradict each other, or no inertia resists a motion that they allow.
     """
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     equal = equations(model, contacts)

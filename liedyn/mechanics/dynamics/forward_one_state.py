@@ -36,17 +36,6 @@ class Single:
         Number of coordinates; GIVEN, PIVOTED or EITHER; then `virtual`.
     numbers : ndarray
         Tolerance of the rank; then R.
-
-    Attributes
-    ----------
-    names : tuple of str or None
-        Of the coordinates, where pivoting does not choose others; None for the tangent space.
-    address : int
-        Of the kernel of `nullspace_states`.
-    integers : ndarray of int64
-        Number of coordinates, GIVEN, PIVOTED or EITHER; then `virtual`.
-    numbers : ndarray
-        Tolerance of the rank; then R.
     """
 
     names: tuple

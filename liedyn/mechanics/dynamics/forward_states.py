@@ -30,7 +30,7 @@ ones fail."""
 
 FEW = WIDTH // 2
 """Number of states from which on lanes are faster: a register takes as long as 2 states of a four-bar, and up to 7 of a
-large machine with many motions, whose matrices fill registers for one state already."""
+large machine with many motions, whose derivatives fill registers for one state already."""
 
 
 Choice = namedtuple("Choice", "R virtual way")

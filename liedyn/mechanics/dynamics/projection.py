@@ -38,11 +38,6 @@ def metric_tensor(metric, M):
     ------
     InputError
         It is none of these, or not symmetric and positive definite.
-
-    Raises
-    ------
-    InputError
-        It is none of those, or not symmetric and positive definite.
     """
     count, n = M.shape[:2]
     if metric is None:

@@ -210,11 +210,6 @@ def require_regular_tree(robot):
     ------
     SingularConfigurationError
         The robot has massless bodies that only its loops hold.
-
-    Raises
-    ------
-    SingularConfigurationError
-        The robot has massless bodies that only its loops hold.
     """
     if robot.singular_tree:
         raise SingularConfigurationError(

@@ -2,8 +2,9 @@
 
 A motion of one leg of a robot moves no link of another leg: variations along both can share one column, as their sum,
 and are distinguished by the row (as in Curtis, Powell and Reid 1974 for the columns of sparse Jacobians). Links whose
-joints are connected by constraints belong to one *group*, as do two links if the one has no siblings: a leg is one. The
-smallest number in a group is its leader. The columns of a group's directions follow those of the group that carries it.
+joints are connected by constraints belong to one *group*; a group that is the only child of another one is joined to
+it, so that a leg is one. The smallest number in a group is its leader. The columns of a group's directions follow those
+of the group that carries it.
 
 A direction of a group moves nothing nearer to the ground. There its wrench acts on all joints on the way; columns
 distinguished by their links would be added up, so it is removed where the group is attached to another one (`hand_over`

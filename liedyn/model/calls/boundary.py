@@ -167,11 +167,6 @@ def wrenches(robot, f_ext, lead):
     ------
     InputError
         An unknown body, a shape that does not fit, or an entry that is not finite.
-
-    Raises
-    ------
-    InputError
-        An unknown body, a shape that does not fit, or an entry that is not finite.
     """
     count = math.prod(lead)
     if f_ext is None:

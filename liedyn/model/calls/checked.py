@@ -38,11 +38,6 @@ def check(kernel, workspace_size, **given):
     InputError
         Wrong number type, memory order, size or range; the message names kernel, argument, and the expected and actual
         value.
-
-    Raises
-    ------
-    InputError
-        Number type, order in memory, size or range; names kernel and argument, what is wanted and what was given.
     """
     model = given.pop("model")
     if not isinstance(model, PackedModel):

@@ -240,19 +240,6 @@ def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past
         Shapes of the results, each a list of str.
     nonzeros, past_cache : str
         Names of these kernels, see `recursion`.
-
-    Parameters
-    ----------
-    name, kernel : str
-    arguments : sequence of str
-        Names of the kernel's arguments.
-    inputs : sequence of str
-    rooms : dict of str
-        Expressions for the sizes of the arrays that it writes to on its way.
-    results : dict
-        Shapes of the results, each a list of str.
-    nonzeros, past_cache : str
-        The kernels of these names, see `recursion`.
     """
     state = [x for x in inputs if x not in ("f_ext", "body")]
     arrays, body = [x for x in inputs if x != "body"], "body" in inputs
