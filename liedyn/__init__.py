@@ -18,12 +18,13 @@ __version__ = "0.1.0"
 def _listed():
     """{name: where it is} for names in `__init__.pyi`: of those imported at once, of the others, and of modules."""
     text = __spec__.loader.get_data(__file__.rpartition(".")[0] + ".pyi").decode()
-    for part in text.split("# ---- "):
-        yield {name: module for module, names in re.findall(r"^from (\S+) import (\([^)]*\)|.*)$", part, re.M)
-               for name in re.findall(r"\w+", names) if " as " not in names}
-    modules = {name: f"{package}.{module}"
-               for package, module, name in re.findall(r"^from (\S+) import (\w+) as (\w+)$", text, re.M)}
-    yield modules | {name: modules.pop(other) for name, other in re.findall(r"^(\w+) = (\w+)$", text, re.M)}
+    *names, modules = text.split("# ---- ")
+    for part in names:
+        yield {name: module for module, some in re.findall(r"^from (\S+) import (\([^)]*\)|.*)$", part, re.M)
+               for name in re.findall(r"(\w+) as ", some)}
+    found = {name: f"{package}.{module}"
+             for package, module, name in re.findall(r"^from (\S+) import (\w+) as (\w+)$", modules, re.M)}
+    yield found | {name: found.pop(other) for name, other in re.findall(r"^(\w+) = (\w+)$", modules, re.M)}
 
 
 _AT_ONCE, _LATER, _MODULES = _listed()
