@@ -150,8 +150,7 @@ def _their_coordinates(joint):
 
 
 def _has_springs_elsewhere(joint):
-    """True if the springs of a free joint rest elsewhere than at the origin; MuJoCo's rest at the body's pose in the
-    file."""
+    """True if the springs of a free joint rest away from the origin; MuJoCo's rest at the body's pose in the file."""
     return joint.stiffness.any() and not np.array_equal(joint.rest, neutral(JOINT_KINDS["free"]))
 
 

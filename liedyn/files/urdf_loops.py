@@ -56,7 +56,7 @@ def read_yaml(data):
 
 
 def _made(yaml, events):
-    """The value described by successive events. For a table, the stack holds an object that accepts its next key or
+    """The value described by successive events; for a table, the stack holds an object that takes its next key or
     value."""
     scalar, begins, table = yaml.ScalarEvent, (yaml.SequenceStartEvent, yaml.MappingStartEvent), yaml.MappingStartEvent
     ends = yaml.SequenceEndEvent, yaml.MappingEndEvent
@@ -210,8 +210,7 @@ def _way(link, holders):
 
 
 def add_loops(builder, frames, loops):
-    """Declare loops given as tables by name, or as pairs of frames, optionally with the kind of cut joint between
-    them."""
+    """Declare loops given as tables by name, or as pairs of frames, optionally with the kind of cut joint."""
     for name, table in loops.items() if isinstance(loops, dict) else map(_pair, loops):
         with errors_at(f"[loops.{cut(str(name))}]"):
             table = _with_bodies(as_table(table), frames)

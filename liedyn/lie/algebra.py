@@ -81,8 +81,7 @@ def about_z(R, s, c):
 
 @inline_algebra
 def quaternion_rotation(x, y, z, w):
-    """The rotation matrix of the quaternion (x, y, z, w), normalised, so that rounding in it does not scale the
-    body."""
+    """The rotation matrix of (x, y, z, w), normalised, so that rounding in it does not scale the body."""
     k = 2.0 / (x * x + y * y + z * z + w * w)
     xs, ys, zs = k * x, k * y, k * z
     return (1.0 - (y * ys + z * zs), x * ys - w * zs, x * zs + w * ys,
@@ -190,7 +189,7 @@ def add_ad(U, V, W):
 
 @inline_algebra
 def minus_ad_dual(V, F):
-    """-ad*_V F = -ad_V^T F (Featherstone's V x* F): the rate of a wrench or momentum F fixed in a frame moving with
+    """-ad*_V F = -ad_V^T F (Featherstone's V x* F): the rate of a wrench or momentum F fixed in a frame with twist
     V."""
     return (add_cross(cross(V[0], F[0]), V[1], F[1]), cross(V[0], F[1]))
 

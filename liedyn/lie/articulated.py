@@ -52,7 +52,7 @@ def articulated_in_parent(X, I):
 
 @inline_algebra
 def articulated_shifted(p, I):
-    """The inertia about another point, from which the old one has position p: B' = B + [p] C, A' = A + [p] B^T - B'
+    """The inertia about another point, seen from which the old one is at p: B' = B + [p] C, A' = A + [p] B^T - B'
     [p]."""
     A, B, C = I
     # columns of B' = B + [p] C; then column k of [p] B^T is p x (row k of B), and row k of -B' [p] is p x (row k of B')

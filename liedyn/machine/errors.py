@@ -70,8 +70,7 @@ class SingularConfigurationError(LiedynError):
 
 @contextlib.contextmanager
 def of_the_batch(lead, b):
-    """Context that adds to errors raised inside the index of the state in a batch of leading shape `lead`, in C
-    order."""
+    """Context that adds to errors the index of the state in a batch of leading shape `lead`, in C order."""
     try:
         yield
     except LiedynError as error:

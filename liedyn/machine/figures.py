@@ -7,8 +7,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 
 
 def figure(size, shown=True):
-    """An empty figure: one of pyplot, which ``plt.show()`` and notebooks display, or with ``shown=False`` one for files
-    only."""
+    """An empty figure: one of pyplot, which ``plt.show()`` and notebooks display, or with ``shown=False`` for files."""
     try:
         from matplotlib import pyplot
         from matplotlib.figure import Figure

@@ -27,7 +27,6 @@ def in_markdown(text):
 
 
 def drawn(text):
-    """`text` escaped so that Matplotlib draws it literally: a dollar starts no formula, and legends hide no leading
-    underscore."""
+    """`text` escaped so that Matplotlib draws it literally, with dollars and, in legends, a leading underscore."""
     text = printable(text).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

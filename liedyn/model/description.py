@@ -292,8 +292,7 @@ SHAPE_ROLES = "visual", "collision"
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
-    """An input u that acts on velocity coordinates, of the tree or of cut joints: tau[coordinate] += gear * u for each
-    in `gears`."""
+    """An input u on velocity coordinates, of the tree or of cut joints: tau[coordinate] += gear * u for all `gears`."""
 
     name: str
     gears: dict[str, float]

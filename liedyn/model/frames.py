@@ -65,8 +65,7 @@ def rotation_from_rpy(rpy):
 
 
 def rpy_from_rotation(R):
-    """Roll, pitch, yaw of a rotation; accurate also at pitch = +-pi/2, because each angle accounts for the previous
-    ones."""
+    """Roll, pitch, yaw of a rotation; accurate also at pitch = +-pi/2, as each angle allows for the previous ones."""
     yaw = np.arctan2(R[1, 0], R[0, 0])
     s, c = np.sin(yaw), np.cos(yaw)
     pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])

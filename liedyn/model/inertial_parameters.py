@@ -1,5 +1,4 @@
-"""The ten inertial parameters of each body, in which the equations of motion are linear; robots with other
-parameters."""
+"""The ten inertial parameters of each body, in which the equations of motion are linear, and their replacement."""
 # mypy: ignore-errors
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ class Link:
         self.inertia += R @ body.inertia @ R.T - body.mass * skew(com) @ skew(com)
 
     def turn(self, Z):
-        """Rotate the frame about its own z axis: its axes become the columns of Z. Its motion along z does not
-        change."""
+        """Rotate the frame about its own z axis, along which it moves as before: its axes become the columns of Z."""
         self.placement = self.placement @ rotation_pose(Z)
         self.moment, self.inertia = Z.T @ self.moment, Z.T @ self.inertia @ Z
 

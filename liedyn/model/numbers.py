@@ -23,8 +23,7 @@ def numbers(owner, key, value, shape, bounds=False):
 
 
 def any_numbers(owner, key, value):
-    """`value` as a float array of any shape; entries may be infinite or NaN, but not text, dates, truth values or
-    masked."""
+    """`value` as a float array of any shape; entries may be infinite or NaN, but not text, dates, truths or masked."""
     try:
         return floats(key, value).copy()
     except InputError as error:

@@ -30,8 +30,7 @@ LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
 LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
 N_CLUSTERS, CLUSTERS_AT = 16, 17
 SPARSE = 18
-"""For long chains of loops: number of entries reserved for L and U (`liedyn.mechanics.constraints.sparse_factor`); else
-0."""
+"""Entries reserved for L and U of long chains of loops (`liedyn.mechanics.constraints.sparse_factor`); else 0."""
 WEIGHED = 19  # 1 if some weights of rows or columns are not 1
 HEADER = 20
 GRAVITY, TIME = 0, 3  # in floats

@@ -291,8 +291,7 @@ def fork_of(model, j):
 
 @inline
 def stretch_of(model, j):
-    """First degree of freedom of the stretch that j belongs to: it begins at the ground or after a fork, and ends in a
-    fork or a leaf."""
+    """First dof of the stretch of j, which begins at the ground or after a fork, and ends in a fork or a leaf."""
     return dof_integer(model, j, DOF_STRETCH)
 
 

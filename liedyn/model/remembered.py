@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 def remembered(function: Function) -> Function:
-    """Decorator: the result of a function of a robot is stored in `robot._memo`, by its name and its other
-    arguments."""
+    """Decorator: a function's result for a robot is stored in `robot._memo`, by its name and other arguments."""
     @functools.wraps(function)
     def look_up(robot, *arguments):
         key = function.__qualname__, *arguments

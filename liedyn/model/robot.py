@@ -237,8 +237,8 @@ class Robot:
 
     @property
     def active_rows(self) -> Booleans:
-        """A mask of the active rows, shape (m,): those of constraints that are switched on; for a sliding contact, only
-        the first one."""
+        """A mask of the active rows, shape (m,): those of constraints that are on; for a sliding contact, the first
+        one."""
         sliding = [name for name, status in self.contacts.items() if status == "sliding"]
         return np.isin(self.row_owners, self.active) & ~(np.isin(self.row_owners, sliding) & ~self.holonomic)
 

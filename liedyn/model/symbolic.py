@@ -214,8 +214,7 @@ def _expression(owner, given):
 
 
 def _symbols_of(expression):
-    """All symbols of an expression by name, including bound ones such as the index of a sum: only known names may be
-    printed into a program."""
+    """All symbols of an expression by name, also bound ones such as the index of a sum, as all get printed as code."""
     found = {each for each in _sympy().preorder_traversal(expression) if getattr(each, "is_symbol", False)}
     return sorted(found, key=str)
 

@@ -80,8 +80,7 @@ def choice(owner, key, value, known):
 
 
 def per_dof(owner, key, value, size, bounds=False):
-    """One number for all coordinates, or a list with one for each; without coordinates only zero is accepted as one
-    number."""
+    """One number for all coordinates, or a list with one for each; without coordinates, only zero or no list."""
     array = any_numbers(owner, key, value)
     if array.ndim == 0 and (size > 0 or array == 0.0):
         return np.full(size, numbers(owner, key, value, (), bounds))

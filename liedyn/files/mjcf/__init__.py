@@ -93,8 +93,7 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
 
 
 def compiled(path):
-    """The module mujoco, the model compiled from a file, without meshes used for pictures only, and a `Look` of each
-    shape."""
+    """The module mujoco, the model compiled from a file (without meshes for pictures only), and a `Look` by shape."""
     try:
         import mujoco
     except ImportError:

@@ -42,8 +42,7 @@ def declare(reader):
 
 
 def _add_cylinder(reader, k, name):
-    """Declare an actuator of a tendon between two sites, and its servo as a spring; False if it acts on anything
-    else."""
+    """Declare an actuator of a tendon between two sites, and its servo as a spring; False for other actuators."""
     m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
     ends = line(reader, target) if _is_tendon(reader, k) else None
     if not ends:

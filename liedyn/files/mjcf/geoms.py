@@ -9,8 +9,7 @@ from liedyn.files.shapes import Shapes
 from liedyn.machine.errors import ModelError, shown
 
 Look = namedtuple("Look", "color mesh scale left_out", defaults=("",))
-"""Data of a shape that compiled models lack: the color of its material, the file of its mesh, a reason for omitting
-it."""
+"""Data of a shape that compiled models lack: color of its material, file of its mesh, reason for omitting it."""
 COLLIDES_ONLY = 3  # MuJoCo's viewer hides this group of shapes, which most files use for collisions
 
 
@@ -81,8 +80,7 @@ def _moves(body):
 
 
 def declare(reader, looks):
-    """Declare the shapes of all bodies: as visual unless their group is for collisions only, and as collision if they
-    collide."""
+    """Declare the shapes of all bodies: visual unless their group is for collisions only; collision if they collide."""
     m, mujoco, shapes = reader.model, reader.mujoco, Shapes(reader.builder)
     for k in range(m.ngeom):
         name = reader.name("geom", k)

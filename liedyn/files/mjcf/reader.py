@@ -212,7 +212,7 @@ class Reader:
         return self.is_off("CONSTRAINT") or self.is_off("LIMIT")
 
     def add_springs(self, j, child):
-        """Declare what a joint cannot have: polynomials, negative numbers, and the translational armature of a free
+        """Declare what a joint cannot have: polynomials, negative numbers, the translational armature of a free
         joint."""
         m, name, numbers = self.model, self.joints[j], self.of_joints
         kinds = numbers.stiffness[j], numbers.damping[j]

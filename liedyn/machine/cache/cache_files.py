@@ -32,8 +32,7 @@ PATIENCE, PAUSE = 120.0, 0.05
 
 
 def _first_line(name, data):
-    """The first line of a file: format and checksum of name and data, of fixed length; a comment, as some files are
-    Python source."""
+    """The first line of a file, a comment as some files are Python: format and checksum, of fixed length."""
     checksum = hashlib.sha256(name.encode() + b"\0")
     checksum.update(data)
     return f"# liedyn {FORMAT} {checksum.hexdigest()}\n".encode()
@@ -50,8 +49,7 @@ def switched_on():
 
 
 def folder_of(package):
-    """The package's own folder in a cache outside it, so that two installations do not overwrite each other's
-    kernels."""
+    """The package's folder in a cache outside it, so that installations do not overwrite each other's kernels."""
     return "liedyn_" + hashlib.sha256(str(package).encode()).hexdigest()[:16]
 
 
@@ -91,8 +89,7 @@ def _writable(directory):
 
 @contextlib.contextmanager
 def _temporary(path):
-    """A new temporary file beside `path`, readable but not writable by others; removed at the end if it still
-    exists."""
+    """A new temporary file beside `path`, which others may at most read; removed at the end if it still exists."""
     name = f"{path}.{uuid.uuid4().hex}.tmp"
     try:
         with open(name, "xb", opener=lambda file, flags: os.open(file, flags, _FILE)) as file:

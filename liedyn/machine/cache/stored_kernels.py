@@ -42,15 +42,13 @@ VERSIONS_KEPT = 3
 
 @once
 def _compiler():
-    """Whatever else determines the machine code, besides sources and processor: versions of Python, Numba, LLVM and
-    options."""
+    """What else determines the machine code, besides sources and processor: versions and options of Numba and LLVM."""
     return (numba.__version__, llvmlite.__version__, config.OPT, config.BOUNDSCHECK, config.LOOP_VECTORIZE,
             config.SLP_VECTORIZE, config.DEBUGINFO_DEFAULT, config.USING_SVML)
 
 
 def source_of(function):
-    """The file of a function; for one generated for a declaration (file name ``FILE.py:NAME``), the file of the
-    declaration."""
+    """The file of a function; for one generated for a declaration (file name ``FILE.py:NAME``), that file."""
     file, mark, _ = function.__code__.co_filename.partition(".py:")
     return file + mark[:-1]
 
@@ -60,8 +58,8 @@ def _digest(*parts):
 
 
 class _Library(JITCodeLibrary):
-    """Machine code read from a file. Its LLVM code takes longer to read, so it is read only when another function links
-    it in."""
+    """Machine code read from a file. Its LLVM code is read only when another function links it in, as that takes
+    longer."""
 
     _bitcode = _parsed = None
 
@@ -217,8 +215,7 @@ class KernelCache(Cache):
             keep_versions(self.name, VERSIONS_KEPT)
 
     def alone(self, sig, codegen):
-        """Context in which no other process compiles the same signature: the second one waits and then finds the
-        file."""
+        """Context in which no other process compiles the same signature; the second one waits for the file."""
         names = list(map(self._file, self._keys(sig, codegen)))
         return contextlib.nullcontext() if None in names or any(map(is_there, names)) else alone(names[0])
 

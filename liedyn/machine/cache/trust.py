@@ -38,8 +38,8 @@ def trouble(state, package=None):
 
 
 def trouble_above(state):
-    """The same for a parent directory: one where everybody may create files is accepted if its sticky bit protects
-    those of others."""
+    """The same for a parent directory; where everybody may create files, its sticky bit must protect those of
+    others."""
     return None if state.st_mode & stat.S_ISVTX and state.st_uid in (0, *_me()) else trouble(state)
 
 

@@ -1,2 +1,1 @@
-"""How kernels are compiled: each is translated once, together with its callees, and without passes of Numba that
-kernels do not need."""
+"""How kernels are compiled: each is translated once, with its callees, by those passes of Numba that kernels need."""

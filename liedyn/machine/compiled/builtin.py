@@ -38,8 +38,7 @@ _METHODS = []  # the PyMethodDef structures that builtin functions point to; the
 
 @intrinsic
 def called(typing, address, given, count):
-    """The result of the C function at an address for `count` objects, 1 to MOST; for any other count, NULL with an
-    exception."""
+    """The result of the C function at an address for `count` objects, 1 to MOST; else NULL, with an exception."""
     def codegen(context, builder, signature, values):
         address, given, count = values
         given, ends = builder.bitcast(given, _POINTER.as_pointer()), []
@@ -73,8 +72,7 @@ def spread(function, given, count):
 
 
 def builtin(dispatcher, count):
-    """A kernel that takes `count` objects and returns an object, as a builtin function; compiled or read from the
-    cache."""
+    """A kernel that takes `count` objects and returns one, as a builtin function; compiled or read from the cache."""
     method = _Method(dispatcher.__name__.encode(), c_address(spread, (OBJECT, OBJECT, types.intp)), _FASTCALL, None)
     _METHODS.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx

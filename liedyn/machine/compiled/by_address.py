@@ -114,8 +114,7 @@ def _as_address(context, builder, kind, wanted, value):
 
 @intrinsic
 def placed(typing, given):
-    """Store a named tuple on the stack of the calling kernel and return its address, which is valid until that kernel
-    returns."""
+    """Store a named tuple on the calling kernel's stack and return its address, valid until that kernel returns."""
     if isinstance(given, Address):
         return given(given), lambda context, builder, signature, arguments: arguments[0]
     return Address(given)(given), lambda context, builder, signature, arguments: _place(builder, arguments[0])

@@ -19,8 +19,7 @@ from liedyn.machine.typed_decorators import intrinsic, once
 
 _POINTER, _I32, _I64, _DOUBLE = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 STOPPED = 2
-"""First entry of `Failure.about` if the exception ends the program (KeyboardInterrupt, SystemExit); 1 for an
-`Exception`."""
+"""First entry of `Failure.about` if the exception ends the program (KeyboardInterrupt); 1 for an `Exception`."""
 
 
 def _call(builder, name, returns, *args, more=False):
@@ -31,8 +30,7 @@ def _call(builder, name, returns, *args, more=False):
 
 @intrinsic
 def _guarded(typing, answer, raised, stops, about, t, q, v, a, lam, out):
-    """Call ``answer(t, q, v, a, lam, out)``; append its exception to the list `raised` or `stops`, and write NaN to
-    out."""
+    """Call ``answer(t, q, v, a, lam, out)``; its exception is appended to `raised` or `stops`, and out becomes NaN."""
     def codegen(context, builder, signature, args):
         answer, raised, stops, about, t, *addresses = args
         out = addresses[-1]

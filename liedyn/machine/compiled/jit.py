@@ -34,13 +34,11 @@ inline_array: Callable[[Callable[..., Any]], Any] = functools.partial(
 """A small helper that creates or returns arrays: LLVM inlines it into its callers, so it needs no cache."""
 
 inline: Callable[[Callable[..., Any]], Any] = functools.partial(inline_array, _nrt=False)
-"""A small helper on numbers and tuples, inlined at no cost. It must not return an array, as references are not
-counted."""
+"""A small helper on numbers and tuples, inlined at no cost; must not return arrays, as references are not counted."""
 
 inline_algebra: Callable[[Callable[..., Any]], Any] = functools.partial(
     inline, fastmath={"contract", "nnan", "nsz"})
-"""A helper that adds and multiplies and never compares: for a zero known at compile time, 0 x and x + 0 are optimised
-away."""
+"""A helper that adds and multiplies, without comparisons: 0 x and x + 0 with a compile-time zero cost nothing."""
 
 KERNELS: list[Kernel] = []
 """All kernels of the library in the order of definition (for `liedyn warmup`, and tests that count compilations)."""
@@ -100,8 +98,7 @@ def c_address(dispatcher, kinds):
 
 
 def call_at(context, builder, address, result, kinds, values):
-    """Generate a call of the kernel at an address; `result` and `kinds` are Numba types of the result and of
-    `values`."""
+    """Generate a call of the kernel at an address; `result` and `kinds` are Numba types of result and `values`."""
     convention = context.call_conv
     callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(result, kinds)))
     return convention.call_function(builder, callee, result, kinds, values)[1]

@@ -91,8 +91,7 @@ def bind_called(library):
 
 
 def late_call(kernel, kinds, returned):
-    """An intrinsic that calls a kernel of one signature by address; `returned` is its type, None if not yet
-    inferred."""
+    """An intrinsic that calls a kernel of one signature by address; `returned` is None if not yet inferred."""
     name = f"liedyn_late_{kernel.__module__}_{kernel.__name__}".replace(".", "_")
     entry = _LATE[name] = Late(kernel, kinds, ctypes.c_int64(0))
     binding.add_symbol(name, ctypes.addressof(entry.address))

@@ -263,8 +263,7 @@ def integers_or_zeros(typing, x, usual, size):
 
 @intrinsic
 def scratch(typing, size):
-    """`size` numbers on the stack of the kernel that calls this (not of a helper); an array of size -1 if that exceeds
-    `STACK`."""
+    """`size` numbers on the stack of the calling kernel (not of a helper); an array of size -1 if beyond `STACK`."""
     def codegen(context, builder, sig, args):
         fits = builder.icmp_signed("<=", args[0], ir.Constant(_I64, STACK))
         data = builder.alloca(_DOUBLE, builder.select(fits, args[0], ir.Constant(_I64, 0)))

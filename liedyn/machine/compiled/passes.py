@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class Types(typing.Context):
-    """Numba's typing context with a memory of resolved operations, as kernels multiply the same types again and
-    again."""
+    """Numba's typing context, which remembers resolved operations, as kernels repeat the same few."""
 
     def __init__(self, context):  # not Numba's __init__: all type information is shared
         self.__dict__.update(context.__dict__)

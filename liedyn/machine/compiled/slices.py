@@ -92,7 +92,7 @@ class _Timed:
 
 
 def stops(failure):
-    """The list to which compiled code appends exceptions that end the program, raised by the user's function with this
+    """The list to which compiled code appends exceptions that end the program, from the function with this
     `Failure`."""
     _FAILURES.add(failure)
     return _STOPS

@@ -91,13 +91,11 @@ class Library(JITCodeLibrary):
         self._codegen.simplify(self._final_module)
 
     def _inherit(self, library):
-        """Take over the actions for reading a library from the cache; those of users' functions concern only their
-        own."""
+        """Take over a library's actions on reading it from the cache, except those of users' functions."""
         self._reload_init.update(each for each in library._reload_init if not isinstance(each, BindAll))
 
     def _called(self):
-        """All libraries that this one needs, each once; finished ones last, as LLVM links only symbols that are needed
-        by then."""
+        """All libraries that this one needs, each once; finished ones last, as LLVM links only symbols still needed."""
         found, waiting = {}, [self]
         while waiting:
             for library in waiting.pop()._linking_libraries:

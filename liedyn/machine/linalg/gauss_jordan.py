@@ -113,8 +113,7 @@ def put_element(lane, A, i, j, x):
 
 @inline
 def add_product(lane, factor, A, inner, X, out):
-    """out += factor A X, with the first `inner` columns of any matrix A, and padded X and out; zeros of A are
-    skipped."""
+    """out += factor A X, for the first `inner` columns of any A, and padded X and out; zeros of A are skipped."""
     for i in range(A.shape[0]):
         for k in range(inner):
             x = element(lane, A, i, k)

@@ -17,8 +17,7 @@ from liedyn.machine.compiled.jit import kernel, kernel_in_place
 from liedyn.machine.linalg.ranks import negligible
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
-"""Columns whose cosine is below this count as orthogonal, and columns shorter than this fraction of G's norm as
-zero."""
+"""Columns with a smaller cosine count as orthogonal; columns shorter than this fraction of |G| as zero."""
 SWEEPS = 40
 """Largest number of sweeps; quadratic convergence takes 6 to 10."""
 

@@ -3,8 +3,7 @@ import numpy as np
 
 
 def separated(motions):
-    """The same space of motions with a basis in which each has a coordinate of its own, equal to 1 there and 0 in the
-    others."""
+    """The same space of motions, in a basis where each has a coordinate that is 1 there and 0 in the others."""
     motions = motions.copy()
     free = list(range(len(motions)))
     while free:

@@ -57,8 +57,7 @@ def moments_in_parent(X, numbers, moments):
 
 @inline_algebra
 def moments_of_speed(moments, V):
-    """For each axis, the sum of m (r, 1) times the velocity component w x r + v along it, for a body of these moments
-    with twist V."""
+    """For each axis, the sum of m (r, 1) times the component of w x r + v, for a body of these moments with twist V."""
     x, y, z, h = moments
     w, v = V
     return v[0] * h + w[1] * z - w[2] * y, v[1] * h + w[2] * x - w[0] * z, v[2] * h + w[0] * y - w[1] * x

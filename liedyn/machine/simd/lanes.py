@@ -170,8 +170,7 @@ def address(context, builder, lane, array_type, array, k):
 
 
 def of_type(builder, instruction, name):
-    """Annotate an access with its type: stores of floats never change integers, so that LLVM reads the model only
-    once."""
+    """Annotate an access with its type: stores of floats never change integers, so the model is read only once."""
     root = builder.module.add_metadata(["liedyn"])
     access = builder.module.add_metadata([name, root, ir.Constant(ir.IntType(64), 0)])
     tag = builder.module.add_metadata([access, access, ir.Constant(ir.IntType(64), 0)])

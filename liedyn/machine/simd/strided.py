@@ -120,8 +120,7 @@ def constants_at_once(typing, lane, x, base, stride, last, size):
 
 @intrinsic
 def put_records_at_once(typing, lane, x, base, stride, last, values):
-    """Write number k of record r to x[base + r stride + k] for r = 0 to `last`, and zeros after it up to the end of the
-    register."""
+    """Write number k of record r to x[base + r stride + k], r = 0 to `last`, and zeros up to the register's end."""
 
     def codegen(context, builder, sig, args):
         _, x, base, stride, last, values = args

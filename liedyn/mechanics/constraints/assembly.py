@@ -43,8 +43,7 @@ def _held_values(name, value, size):
 
 
 def _targets(robot, held):
-    """The held coordinates as `Held`, and their values (..., size) by index in q or number of the virtual
-    coordinate."""
+    """The held coordinates as `Held`, and their values (..., size) by index in q or number of virtual coordinate."""
     dofs, coordinates = np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64)
     on_tree, virtual = [], {}
     for name, value in held.items():
@@ -140,8 +139,8 @@ def close(robot: Robot, q: ArrayLike, held: dict[str, Any] | None = None, tolera
 
 
 def close_around(robot, q, fixed, tolerance=1e-12):
-    """`close` for one state; coordinates marked in `fixed` (nv), in the coordinates of `liedyn.mechanics.tree.places`,
-    do not move."""
+    """`close` for one state; dofs marked in `fixed` (nv) do not move, in the sense of
+    `liedyn.mechanics.tree.places`."""
     coordinates, none = np.zeros(robot.nq, np.int64), np.empty(0, np.int64)
     for iq, iv, nq, nv in links_of(robot.packed)[0][:, [LINK_IQ, LINK_IV, LINK_NQ, LINK_NV]]:
         coordinates[iq:iq + nq] = [*[fixed[iv] != 0] * (nq - nv), *(fixed[iv:iv + nv] != 0)]
@@ -265,8 +264,7 @@ def _rates(robot, q, velocities):
 
 
 def _missing(robot, Z, rank):
-    """Names of tree coordinates whose velocities, together with the weighted rows Z of this rank, determine the
-    motion."""
+    """Names of tree coordinates whose velocities and the weighted rows Z of this rank determine the motion."""
     free = np.linalg.svd(Z)[2][rank:].T  # one motion in each column
     by = Ranking(1e-9, np.ones(robot.nv), np.ones(free.shape[1]))
     _, order, _ = independent_rows(np.ascontiguousarray(free), by)

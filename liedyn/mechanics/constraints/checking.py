@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike
 
 STEP = 1e-3
-"""Step of the sixth-order differences: their truncation error is step^6 = 1e-18, rounding leaves 1e-13 of the
-values."""
+"""Step of the sixth-order differences: their truncation error is step^6 = 1e-18, that of rounding 1e-13."""
 STENCIL = ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))
 
 

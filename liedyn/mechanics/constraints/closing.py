@@ -21,8 +21,7 @@ from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import PackedModel
 
 LONGEST_JUMP = 1.0
-"""Move of any coordinate between two points of a path above which a change of branch is suspected [rad, or units of
-length]."""
+"""Largest move of a coordinate between two points of a path without suspecting a change of branch [rad, or lengths]."""
 ITERATIONS = 60
 
 CLOSED, OPEN_GUESS, OPEN_PATH, JUMP = range(4)

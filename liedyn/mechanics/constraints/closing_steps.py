@@ -35,8 +35,7 @@ from liedyn.model.packed import NQ, NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL
 
 LARGEST_STEP = 0.3
-"""Largest move of a coordinate in one step [rad, or units of length]: well below the distance to another branch in
-usual machines."""
+"""Largest move of a coordinate in one step [rad, or units of length]: well below the usual distance of branches."""
 SMALLEST_PART = 1e-3
 ROUNDING = 1e-14
 RANK_TOLERANCE = 1e-9

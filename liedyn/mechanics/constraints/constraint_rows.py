@@ -29,8 +29,7 @@ from liedyn.model.packed_records import MODEL
 TABLE = (
     contact, coupling, custom,
 )
-"""All families except cut joints. Most robots have none of these, or one; their kernels are compiled for the first
-robot that has."""
+"""All families except cut joints; most robots have none or one. Compiled for the first robot that has some."""
 
 
 def of_all(operation):

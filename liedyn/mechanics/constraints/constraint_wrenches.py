@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 @kernel
 def contact_wrench_states(model, t, q, lam, out):
-    """Wrenches of contacts, out (count, constraints, 6), in the user's axes of frame A; the model is left at the last
-    time."""
+    """Wrenches of contacts, out (count, constraints, 6), in the user's axes of frame A; sets the model's time."""
     work = np.empty(world_size(model))
     out[:] = 0.0
     for b in range(q.shape[0]):

@@ -54,8 +54,7 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
 
 
 def _apart(robot, target, e, tolerance):
-    """Active constraints that share no coordinates with those left open by e, nor with a held coordinate away from its
-    value."""
+    """Active constraints without coordinates of those left open by e, or of a held coordinate away from its value."""
     of_rows = clusters_of_rows(robot.packed, target.held.virtual)
     still_open = of_rows[~(np.abs(e) <= tolerance)]
     owners = np.array(robot.row_owners)

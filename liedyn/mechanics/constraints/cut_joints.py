@@ -94,8 +94,7 @@ def turned_about_x(A, c, s):
 
 @inline
 def cut_frames(kind, A, B):
-    """World poses A f1 (without z) of the frames in which the rows and the virtual velocities are constant
-    components."""
+    """World poses A f1 (without z) of the frames in which rows and virtual velocities are constant components."""
     C = A
     if kind == UNIVERSAL:
         # the cross turns with B's y axis relative to A

@@ -57,8 +57,7 @@ def _expand(robot, name):
 
 
 def by_name(robot, names):
-    """Independent coordinates of the tree or of cut joints by name; a joint's or loop's name stands for all its
-    coordinates."""
+    """Independent coordinates of the tree or of cut joints by name; a joint's or loop's name stands for all of its."""
     return _by_name(robot, (names,) if isinstance(names, str) else tuple(names))
 
 
@@ -77,8 +76,7 @@ def _by_name(robot, names):
 
 
 def by_elimination(robot, G, way, tolerance):
-    """Tree coordinates that remain independent when G v = 0 is solved ("auto"), or an orthonormal basis of the tangent
-    space."""
+    """The tree coordinates that stay independent in G v = 0 ("auto"), or an orthonormal basis of the tangent space."""
     rows = choose_open(robot.packed, G, tolerance, LEFT if way == "auto" else TANGENT)[2]
     if way == "auto":
         return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)] if rows.size else [])

@@ -79,8 +79,7 @@ def all_derivatives(model, q, v, a, lam):
 
 @kernel
 def reader_kernel(model, q, v, a):
-    """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: four arrays (nz,
-    nv)."""
+    """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: each (nz, nv)."""
     work, E = np.empty(world_size(model)), np.empty((model.ints[N_VIRTUAL], v.size))
     rho_q, rho_dot_q, rho_dot_v = np.zeros_like(E), np.zeros_like(E), np.zeros_like(E)
     world_motion(SCALAR, model, q, v, a, work)

@@ -83,8 +83,7 @@ class Descent:
         self.rows, self.dofs, self.radius = rows, dofs, LARGEST_STEP
 
     def step(self, e, J, curvature, tolerance):
-        """The next step, and the decrease of f expected from it; None at a minimum, or where the error is small
-        enough."""
+        """The next step, and the expected decrease of f; None at a minimum, or where the error is small enough."""
         e, J = e[self.rows], J[np.ix_(self.rows, self.dofs)]
         if np.abs(e).max(initial=0.0) <= tolerance or self.radius < SMALLEST_RADIUS:
             return None

@@ -84,8 +84,7 @@ def put_order(model, f):
 
 @inline
 def keep_cluster(model, e, f, c, first_row, s):
-    """Store the data of cluster c as `eliminate` does: the order of its rows, its independent velocities; returns their
-    number."""
+    """Store cluster c as `eliminate` does: the order of its rows, its independent velocities; returns their number."""
     m, n = cluster_size(model, c)
     dofs = cluster_lists(model, c)[1]
     order, k = integers_in(e, numbering(model)[2] + first_row, m), 0
@@ -250,8 +249,8 @@ def forced_by_factor(model, e, rates, masks, mask, b, out):
 
 @inline
 def norm_of_inverse(f, rank, x, z):
-    """Estimate of the 1-norm of W from a few solutions (Hager 1984; Higham 1988): a lower bound, nearly always
-    attained."""
+    """Estimate of the 1-norm of W (Hager 1984; Higham 1988): a lower bound from a few solutions, nearly always
+    sharp."""
     norm, k = 0.0, -1
     for _ in range(5):
         for i in range(rank):

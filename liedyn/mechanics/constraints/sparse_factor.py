@@ -15,8 +15,7 @@ from liedyn.machine.linalg.gauss_jordan import AS_LARGE, padded
 from liedyn.machine.simd.lanes import LANES, WIDTH, integers_in, load, store, vector_in
 
 SMALL_PIVOT = 1e-3
-"""Fraction of its row's largest element below which a pivot is not trusted: rows of regular machines have larger
-ones."""
+"""Smallest trusted pivot, as a fraction of its row's largest element; rows of regular machines have larger ones."""
 ROUNDING = 1e-13
 """A coefficient of T below this is rounding, as for the vanishing rows of planar loops."""
 

@@ -36,8 +36,7 @@ from liedyn.mechanics.contact.cone_interior_point import interior_point
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
-"""Residual, relative to the largest force, that counts as rounding: some units in the last place of sums of ten
-terms."""
+"""Residual, relative to the largest force, that counts as rounding: some last digits of sums of ten terms."""
 NEWTON_STEPS = 12
 PACES = ((1e-3, 0.99, 0.0), (1e-2, 0.9, 0.0), (0.1, 0.9, 0.5), (1e-2, 0.9, -0.5), (0.1, 0.7, -0.9))
 """Parameters `least`, `reach` and `uneven` of `interior_point`, tried in this order until one gives a solution."""
@@ -127,8 +126,7 @@ def linearize_conditions(problem, D, P, F, J):
 
 @kernel
 def newton(problem, size, P, room):
-    """Newton steps on the conditions, P in place, until the residual relative to `size` is rounding or no longer
-    falls."""
+    """Newton steps on the conditions, P in place, until the residual relative to `size` stops falling."""
     k = P.size
     for _ in range(NEWTON_STEPS):
         left = linearize_conditions(problem, room.D, P, room.F, room.J)

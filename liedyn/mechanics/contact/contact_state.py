@@ -24,8 +24,7 @@ DEEPEST = 1e-6
 AT_REST = 1e-9
 """Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that counts as zero."""
 PAINLEVE = 1e-3
-"""Smallest accepted normal stiffness of a sliding contact, as a fraction of that without friction, which multiplies its
-force by the inverse."""
+"""Smallest accepted ratio of a sliding contact's normal stiffness to that without friction."""
 NOTHING = 1e-9
 """Force and acceleration, relative to the largest ones, that count as zero."""
 

@@ -1,5 +1,4 @@
-"""Whether a robot has one-sided constraints whose mode the state decides; other robots do not import the contact
-code."""
+"""Whether the state decides modes of one-sided constraints; other robots do not import the contact code."""
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_SIDE, OPEN, constraints_of
 
 WATCHES = "watches contacts"
@@ -7,8 +6,7 @@ WATCHES = "watches contacts"
 
 
 def watches(robot):
-    """True if contacts may open or close: some one-sided constraint is neither off nor fixed as "sliding" or
-    "sticking"."""
+    """True if contacts may open or close: some one-sided constraint is not off, "sliding" or "sticking"."""
     memo = robot._memo
     if WATCHES not in memo:
         records, _ = constraints_of(robot.packed)

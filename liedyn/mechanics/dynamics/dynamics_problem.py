@@ -100,8 +100,8 @@ def problem(robot, lead, q, v, tau, f_ext, tolerance):
 
 
 def of_each_state(problem, kernel, *options, more=()):
-    """Accelerations, multipliers and ranks from a kernel of dense terms; each array in `more` gets a row per state,
-    too."""
+    """Accelerations, multipliers and ranks from a kernel of dense terms, which also fills a row of each array in
+    `more`."""
     count, m, n = problem.G.shape
     a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
     given = problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma, problem.tau

@@ -97,7 +97,7 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
 
 
 def _in_coordinates(robot, given, chosen, way, tolerance):
-    """Results of `nullspace_states`: a, lam, G^T lam, rank, condition, and its data on the last state or a function for
+    """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and its data on the last state or a function for
     them."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
     choice, last = Choice(chosen.rows, chosen.virtual, way), np.zeros(1 + m + n)

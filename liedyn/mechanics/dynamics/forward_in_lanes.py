@@ -158,8 +158,7 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
 
 @kernel_in_place
 def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
-    """`eliminate` for W states; False unless all have the same p independent velocities (see the module's
-    docstring)."""
+    """`eliminate` for W states; False unless all have the same p independent velocities (see above)."""
     _, scratch, _, at_table = layout(LANES, model)
     k = s = row = 0
     spread = splat(LANES, 1.0)
@@ -196,7 +195,7 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
 
 @inline
 def spread_in_lanes(model, work):
-    """The largest pivot divided by the smallest one, over all clusters, in each lane: large near singular
+    """The largest pivot divided by the smallest one of any cluster, in each lane: large near singular
     configurations."""
     return load(LANES, vector_in(work, layout(LANES, model)[1], WIDTH), 0)
 

@@ -25,8 +25,7 @@ from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
 from liedyn.model.packed_records import MODEL
 
 GIVEN, PIVOTED, EITHER = range(3)
-"""Independent coordinates: the given ones; those chosen by pivoting at each state; or pivoting only where the given
-ones fail."""
+"""Independent coordinates: those given; those of pivoting at each state; or pivoting where the given ones fail."""
 
 FEW = WIDTH // 2
 """Number of states from which on lanes are faster: a register takes as long as 2 states of a four-bar, and up to 7 of a
@@ -34,8 +33,7 @@ large machine with many motions, whose derivatives fill registers for one state 
 
 
 Choice = namedtuple("Choice", "R virtual way")
-"""Rows R of the independent velocities; numbers of the virtual velocities that replace a row, else -1; the way of
-choosing."""
+"""Rows R of the independent velocities; numbers of virtual velocities that replace a row, else -1; way of choosing."""
 
 Found = namedtuple("Found", "a lam force rank condition")
 """Results, one row for each state: accelerations, multipliers, G^T lam, rank and condition number."""

@@ -11,8 +11,7 @@ from liedyn.mechanics.constraints.sparse_elimination import condition_of_rows, i
 
 @inline
 def picks(model, R, virtual, choosable):
-    """True if every row of R picks one coordinate of the tree; `choosable` is then zero for these, and one
-    elsewhere."""
+    """True if every row of R picks one coordinate of the tree, where `choosable` is then zero, and one elsewhere."""
     n = R.shape[1]
     for j in range(n):
         store(SCALAR, choosable, j, 1.0)

@@ -27,8 +27,7 @@ from liedyn.mechanics.dynamics.dynamics_problem import (
 from liedyn.model.calls.boundary import is_usable
 
 FORMS = ("M_c", "M_c'", "M_c''")
-"""The three constraint inertia matrices: positive definite; also symmetric; cheapest, and regular also for singular
-M."""
+"""The three constraint inertia matrices: positive definite; also symmetric; cheapest, and regular for singular M."""
 
 
 def metric_tensor(metric, M):

@@ -5,8 +5,7 @@ from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_ar
 from liedyn.model.calls.batches import gather, in_lanes
 
 State = namedtuple("State", "q v tau f_ext")
-"""Configuration, velocity, generalised forces, and wrenches on the links (six numbers each, or empty); rows for a
-batch."""
+"""Configuration, velocity, generalised forces, wrenches on the links (six numbers each, or empty); or rows of them."""
 
 Terms = namedtuple("Terms", "M h G gamma")
 """Equations of motion M a + h + G^T lambda = tau, G a = gamma."""

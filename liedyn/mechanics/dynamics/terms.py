@@ -68,8 +68,7 @@ def put_link(lane, joint, model, i, q, v, f_ext, work):
 
 @kernel_in_place
 def tree_terms(lane, model, q, v, f_ext, work, M, h):
-    """h (nv) of the open tree, and M (nv, nv, or padded), which must be zero before; then the workspace serves the row
-    kernels, with a = 0."""
+    """h (nv) of the open tree, and M (nv, nv, or padded), zero before; prepares row kernels, with a = 0."""
     n = link_count(model)
     put_sines(lane, q, q_total(model), work, sines_at(model))
     put_origin(lane, model, q, work)

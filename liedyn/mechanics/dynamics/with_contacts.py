@@ -24,8 +24,7 @@ def settle_states(robot, lead, q, v, tau, forces, tolerance):
 
 
 def dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, **options):
-    """`forward_dynamics` where the state decides which contacts are closed; the function itself is called for the
-    rest."""
+    """`forward_dynamics` where the state decides which contacts are closed; that function is called for the rest."""
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")

@@ -33,7 +33,6 @@ def _either(name, otherwise):
 
 
 force = _users
-"""f, df/dx, df/dw, its conservative part, and the energy of element e, for lengths x and rates w of all rows; `out` is
-scratch."""
+"""f, df/dx, df/dw, conservative part and energy of element e, for lengths x and rates w of all rows; scratch `out`."""
 for _name in LAWS:
     force = _either(_name, force)

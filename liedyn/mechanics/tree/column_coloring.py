@@ -36,8 +36,7 @@ def leader(shares, i):
 
 @inline
 def directions_of(shares, i, part):
-    """For link i: where its list of directions begins, its group's first column, the end of all columns; the index of
-    column 0."""
+    """For link i: where its list of directions begins, its group's first column, the end of all; index of column 0."""
     record = record_of(shares, leader(shares, i))
     return (record + DIRECTIONS + integer(shares, 1) * part, integer(shares, record + FIRST + part),
             integer(shares, record + END + part), integer(shares, 2) * part)

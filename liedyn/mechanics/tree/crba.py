@@ -96,8 +96,7 @@ def add_up_inward(lane, model, base, step, work):
 
 @inline
 def inertia_entries(lane, model, base, size, work, M):
-    """M (nv, nv) in lanes, nonzero entries only, from the composite inertias at work[base + size * i] of all links
-    i."""
+    """M (nv, nv) in lanes, nonzero entries only, from the composite inertias at work[base + size * i]."""
     n, nv = link_count(model), dof_total(model)
     for i in range(n):
         I = get_inertia(lane, work, base + size * i)
@@ -158,8 +157,7 @@ def get_screw(model, work, at, j):
 
 @inline
 def outward_by_columns(model, q, work):
-    """Poses, screws and moments of all links, relative to the first rotating link of their tree, in the axes of the
-    root."""
+    """Poses, screws and moments of all links, relative to their tree's first rotating link, in the axes of the root."""
     put_sines_from(SCALAR, q, first_angle(model), q_total(model), work, sines_at(model))
     X = at_place((0.0, 0.0, 0.0))
     for i in range(link_count(model)):

@@ -224,8 +224,7 @@ def joints_own(lane, model, j, at, work, dtau_dq, dtau_dv, M):
 
 @inline
 def keep_shared(lane, behind, before, begin, matrix):
-    """Move the numbers from `behind` to the end of their register: the lanes began at `before` and now begin at
-    `begin`."""
+    """Move the numbers from `behind` to the end of their register, as the lanes' first number changes."""
     for k in range(behind, behind + -behind % WIDTH):
         store(lane, matrix, k - begin, load(lane, matrix, k - before))
 

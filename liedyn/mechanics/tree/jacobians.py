@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 @inline
 def put_columns(lane, joint, model, i, q, X, J):
-    """Columns of joint i, for the pose X of the body in link i; returns its pose in the parent, or X if that is the
-    ground."""
+    """Columns of joint i, for the pose X of the body in link i; returns its pose in the parent, or X at the ground."""
     for d in range(dofs_of_kind(joint)):
         put_column(lane, J, dof_total(model), first_dof(model, i) + d,
                    Ad_inverse(X, screw_of_kind(lane, joint, model, i, d)))

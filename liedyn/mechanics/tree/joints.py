@@ -30,8 +30,7 @@ from liedyn.model.packed_records import (
 
 @inline
 def by_kind(function, lane, model, i, *arguments):
-    """function(lane, joint, model, i, ...), compiled separately for the most common kind of joint, whose zeros then
-    cost nothing."""
+    """function(lane, joint, model, i, ...), compiled separately for the usual kind, whose zeros then cost nothing."""
     if kind(model, i) == REVOLUTE:
         return function(lane, REVOLUTE, model, i, *arguments)
     return function(lane, kind(model, i), model, i, *arguments)
@@ -44,8 +43,7 @@ def dofs_of_kind(joint):
 
 @inline
 def pose_of_kind(lane, joint, model, i, q, s, c):
-    """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if it is an
-    angle."""
+    """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if an angle."""
     return moved(lane, joint, placement(lane, model, i), model, i, q, s, c)
 
 

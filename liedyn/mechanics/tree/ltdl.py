@@ -29,8 +29,7 @@ def ltdl_factor(lane, model, M):
 
 @inline
 def subtract_above(lane, model, L, k, B, at, stride, count, x):
-    """x - sum of l_ki B_i over the ancestors i of k, for a register of its rows; the nearest ancestor, computed last,
-    comes last."""
+    """x - sum of l_ki B_i over the ancestors i of k, a register of a row; the nearest, computed last, comes last."""
     nearest = parent_dof(model, k)
     if nearest < 0:
         return x

@@ -134,8 +134,7 @@ def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
 
 @kernel_in_place
 def contributions(lane, model, work, tau):
-    """tau, and the table with the contributions of each degree of freedom to entries of others; from the
-    `composites`."""
+    """tau, and the table of each degree of freedom's contributions to entries of others; from the `composites`."""
     table = derivatives_table(lane, model, work)
     for j in range(0, dof_total(model), at_once(lane)):
         last = dof_total(model) - 1 - j

@@ -279,8 +279,7 @@ def leave_squares(model, X, above, below, j, i):
 
 @inline
 def put_squares(model, work, at, of_row, columns, elsewhere, first, j, X):
-    """Columns j to j + 3 of `put_symmetric` and their transposes, for the rows of one band, which begins with row
-    `first`."""
+    """Columns j to j + 3 of `put_symmetric` and their transposes, for the rows of one band, from row `first` on."""
     nv, below = dof_total(model), four_from(model, j)
     for i in range(first, min(first + BAND, j), FOUR):
         above = (i, i + 1, i + 2, i + 3)

@@ -1,2 +1,1 @@
-"""Calls from Python: arguments become rows of numbers, and kernels get functions for batches, single states and
-users."""
+"""Calls from Python: conversion of arguments, and functions of kernels for batches, single states and users."""

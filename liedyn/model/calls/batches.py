@@ -114,8 +114,7 @@ class BatchKernel:
 
 
 class UnevenBatchKernel(BatchKernel):
-    """A kernel whose rows may take a hundred times as long as earlier ones, so that nothing is inferred from other
-    calls."""
+    """A kernel whose rows may take a hundred times as long as earlier ones, so that nothing is inferred from these."""
 
     few = 2 * WIDTH
 
@@ -142,8 +141,7 @@ def kinds(x):
 
 
 def flat(arguments):
-    """Arguments with tuples flattened, as Numba's loops over threads need them; the machine code's signature is the
-    same."""
+    """Arguments with flattened tuples, as Numba's loops over threads need them; the machine code is the same."""
     return tuple(x for each in arguments for x in (flat(each) if isinstance(each, tuple) else (each,)))
 
 
@@ -200,16 +198,14 @@ def bounded(rows, begin, end):
 
 @inline
 def check_rows(verdict, rows, b, end):
-    """verdict[0] becomes 0 if one of the W rows from b on is not `bounded`; as a side effect the rows are then in the
-    cache."""
+    """verdict[0] becomes 0 if one of the W rows from b on is not `bounded`; this also loads them into the cache."""
     if not bounded(rows, b, min(b + WIDTH, end)):
         verdict[0] = 0
 
 
 @inline
 def gather(rows, b, end, lanes):
-    """Copy rows from b on into lanes: scalar k of the algorithm at [k*W, (k+1)*W). After the end, row end - 1 is
-    repeated."""
+    """Copy rows from b on into lanes: scalar k of the algorithm to [k*W, (k+1)*W); after the end, row end - 1."""
     columns = rows.shape[1]
     last, whole = min(WIDTH, end - b) - 1, columns - columns % WIDTH
     for k in range(0, whole, WIDTH):
@@ -245,8 +241,7 @@ def lines_for(rows):
 
 @inline
 def find_lines(rows, b, end, lines):
-    """Find the cache lines of W rows from b on, as `liedyn.machine.simd.lines` stores them; after the end, those of row
-    end - 1."""
+    """Find the cache lines (`liedyn.machine.simd.lines`) of W rows from b on; after the end, those of row end - 1."""
     last = min(WIDTH, end - b) - 1
     for s in range(WIDTH):
         at = (b + min(s, last)) * rows.shape[1]

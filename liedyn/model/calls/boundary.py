@@ -111,8 +111,7 @@ def _rows(robot, arrays, make):
 
 @direct
 def usual_rows(x, size):
-    """x itself if it is a vector of `size` finite numbers of usual size, or an array of such rows, unchecked; else
-    None."""
+    """x itself if it is a vector of `size` finite numbers of usual size, or an array of such rows, unchecked."""
     if is_array(x, FLOAT64, 2, READABLE | WRITEABLE) and extent_of(x, 1) == integer(size):
         return counted(x)
     return counted(x) if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE else general_path()

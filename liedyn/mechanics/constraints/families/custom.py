@@ -46,8 +46,7 @@ def bias(model, l, q, v, work, phi):
 
 @inline
 def fill_derivatives(model, l, q, v, a):
-    """Compute dpsi/dq, dphi/dq and dphi/dv, (rows, nv) each; returns the index in floats where they begin, in this
-    order."""
+    """Compute dpsi/dq, dphi/dq and dphi/dv, (rows, nv) each, in this order; returns their index in floats."""
     scratch = loop_integer(model, l, LOOP_COEFFICIENTS)
     call(loop_integer(model, l, LOOP_DERIVATIVES), model.floats[TIME], q, v, a, a, model.floats, scratch)
     return scratch
@@ -66,8 +65,8 @@ def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
 
 @inline
 def fill_force_derivative(model, l, q, lam):
-    """Compute d(G^T lambda)/dq (nv, nv); returns the index in floats where it begins. The function gets the multipliers
-    of its own rows."""
+    """Compute d(G^T lambda)/dq (nv, nv), for the multipliers of the function's own rows; returns its index in
+    floats."""
     scratch, (first, count), floats = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l), model.floats
     own = scratch + dof_total(model) * dof_total(model)  # after the matrix: a copy for the function
     for r in range(count):

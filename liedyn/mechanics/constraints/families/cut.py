@@ -74,8 +74,7 @@ def counts(model, l, virtual):
 
 @inline
 def put_columns(lane, model, work, l, kind, pitch, virtual, C, first, count, G):
-    """Rows of cut l in G, or in E for virtual velocities: nonzero in the joints between its ends and their common
-    ancestor."""
+    """Rows of cut l in G, or of virtual velocities in E: nonzero between its ends and their common ancestor."""
     ja, jb = path_ends(model, l)
     while ja != jb:
         j, on_b = max(ja, jb), jb > ja
@@ -97,8 +96,7 @@ def cut_jacobian_kernel(lane, model, work, virtual, G):
 
 @kernel_in_place
 def cut_residual_kernel(model, work, g_q):
-    """The cut joints' rows of dg/dq (m, nv), which equal those of G where loops are closed; other rows are not
-    changed."""
+    """The cut joints' rows of dg/dq (m, nv), which equal those of G in closed loops; other rows are not changed."""
     for l in range(loop_count(model)):
         if not counts(model, l, False):
             continue
@@ -191,8 +189,7 @@ def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
 
 @inline
 def cut_wrench(lane, kind, pitch, virtual, first, count, lam):
-    """W lambda in C: the wrench on side a, and minus that on b; or with `virtual`, forces lambda along virtual
-    velocities."""
+    """W lambda in C: the wrench on side a, minus that on b; or with `virtual`, for forces along virtual velocities."""
     zero = splat(lane, 0.0)
     w, v = (zero, zero, zero), (zero, zero, zero)
     for r in range(count):
@@ -260,8 +257,7 @@ def put_cuts(lane, model, work, lam, bodies, cuts):
 
 @inline
 def cut_state(lane, model, work, cuts, l, virtual):
-    """Frame of the rows, twists and accelerations of the sides: as stored, or computed in the frame of virtual
-    velocities."""
+    """Frame of the rows, twists and accelerations of the sides: as stored, or in the frame of virtual velocities."""
     C = get_pose(lane, cuts, CUT * l)
     v = get6(lane, cuts, CUT * l + TWISTS), get6(lane, cuts, CUT * l + TWISTS + 6)
     a = get6(lane, cuts, CUT * l + RATES), get6(lane, cuts, CUT * l + RATES + 6)
