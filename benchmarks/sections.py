@@ -12,7 +12,8 @@ from benchmarks.errors import BenchmarkError
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("trees", "batches", "specialised", "loops", "undeclared", "shares", "growth", "study", "linkages",
-            "stepping", "reaching", "momenta", "gradients", "optimal_motion", "planning", "starting")
+            "stepping", "reaching", "momenta", "gradients", "optimal_motion", "nlp_solvers", "planning",
+            "starting")
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
 QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study", "linkages", "stepping",

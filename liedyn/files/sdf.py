@@ -291,28 +291,11 @@ class _Held:
 
 
 def _read(world, scope, left, floating_base, base_name, gravity, path, friction):
-    scopes, poses, elements, static = scope.scopes(), {GROUND: np.eye(4)}, {}, []
-    for each in scopes:
-        _refuse(each, left)
-        for name in each.things:
-            each.pose(name)  # checks that every frame has a pose
-        for link in each.links():
-            name = each.prefix + link.name
-            elements[name], poses[name] = link, each.world_pose(link.name)
-            if _is_static(each):
-                static.append(name)
+    scopes = scope.scopes()
+    poses, elements, static = _links(scopes, left)
     if not elements:
         raise ModelError(f"{scope.element.owner}: has no link")
-    joints, gears = [], []
-    for each in [*scopes, world]:
-        for element in each.joints:
-            joint = SdfJoint.read(each, element)
-            if not {joint.parent, joint.child} <= set(poses):
-                left["left out joints with other models"].append(joint.name)
-            elif joint.type == "gearbox":
-                gears.append(joint)
-            elif not {joint.parent, joint.child} <= {GROUND, *static}:
-                joints.append(joint)
+    joints, gears = _joints([*scopes, world], poses, static, left)
     graph = [_Held(name) for name in static] + sorted(joints, key=lambda joint: joint.last)
     tree, roots = spanning_tree(list(elements), graph, scope.canonical())
     turned = {graph[k].name: back for k, back in tree.items() if k >= len(static)}
@@ -341,15 +324,49 @@ def _read(world, scope, left, floating_base, base_name, gravity, path, friction)
     for gear in gears:
         gearbox(builder, gear, joints, turned)
     mimics(builder, joints, turned)
+    _declare_frames(builder, scopes, poses)
+    not_drawn = add_shapes(builder, elements, path)
+    if not_drawn:
+        left["left out shapes of links"] = list(not_drawn)
+    return builder.build()
+
+
+def _links(scopes, left):
+    """Poses of links in the world by name, with the ground; their elements; names of those of static models."""
+    poses, elements, static = {GROUND: np.eye(4)}, {}, []
+    for each in scopes:
+        _refuse(each, left)
+        for name in each.things:
+            each.pose(name)  # checks that every frame has a pose
+        for link in each.links():
+            name = each.prefix + link.name
+            elements[name], poses[name] = link, each.world_pose(link.name)
+            if _is_static(each):
+                static.append(name)
+    return poses, elements, static
+
+
+def _joints(scopes, poses, static, left):
+    """Joints between links that move, and gearboxes."""
+    joints, gears = [], []
+    for each in scopes:
+        for element in each.joints:
+            joint = SdfJoint.read(each, element)
+            if not {joint.parent, joint.child} <= set(poses):
+                left["left out joints with other models"].append(joint.name)
+            elif joint.type == "gearbox":
+                gears.append(joint)
+            elif not {joint.parent, joint.child} <= {GROUND, *static}:
+                joints.append(joint)
+    return joints, gears
+
+
+def _declare_frames(builder, scopes, poses):
     for each in scopes:
         for name, (kind, _) in each.things.items():
             if kind == "frame" and each.prefix + name not in poses:
                 body = each.body(name)
                 builder.frame(each.prefix + name, body, relative(poses[body], each.world_pose(name)))
-    not_drawn = add_shapes(builder, elements, path)
-    if not_drawn:
-        left["left out shapes of links"] = list(not_drawn)
-    return builder.build()
 
 
 def _is_static(scope):

@@ -41,15 +41,7 @@ def build(model):
     home = _frozen(_home(model, joints, coordinates, zero))
     rows = [(each.name, suffix, each.kind in LOOP_KINDS or k < each.holonomic) for each in everything
             for k, suffix in enumerate(rows_of(each))]
-    functions = {}
-    for k, each in enumerate(everything):
-        record = int(ints[LOOPS_AT]) + LOOP_I * k
-        if each.target is not None:
-            attach_target(ints, record, functions, each, each.target)
-        if is_coupling(each):
-            fill_coefficients(ints, floats, record, each, joints, places)
-        if each.kind == "custom":
-            attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
+    functions = _attached(packed, everything, joints, places, home)
     robot = Robot(
         model, packed, nq=len(coordinates), nv=len(velocities), functions=functions, neutral=zero, home=home,
         body_names=_names(model.bodies), joint_names=_names(tree.joints), loop_names=_names(model.loops),
@@ -68,6 +60,20 @@ def build(model):
     floats[floats.size - len(of_constraints):] = of_constraints
     ints[WEIGHED] = (of_constraints != 1.0).any()
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
+
+
+def _attached(packed, constraints, joints, places, home):
+    """Functions of targets and custom rows by name; addresses of these, and coefficients, are written to `packed`."""
+    (ints, floats), functions = packed, {}
+    for k, each in enumerate(constraints):
+        record = int(ints[LOOPS_AT]) + LOOP_I * k
+        if each.target is not None:
+            attach_target(ints, record, functions, each, each.target)
+        if is_coupling(each):
+            fill_coefficients(ints, floats, record, each, joints, places)
+        if each.kind == "custom":
+            attach_functions(ints, record, functions, each, _generic(joints, home), len(places))
+    return functions
 
 
 def _generic(joints, home):

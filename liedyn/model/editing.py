@@ -221,6 +221,13 @@ class Editor:
                 carried.add(joint.child)
         return carried
 
+    def _lost_with(self, bodies, gone, others):
+        """Names of `others`, of loops and constraints that hold these bodies or coordinates; coordinates of loops."""
+        others = others | {each.name for each in self._loops + self._constraints
+                           if {each.parent, each.child} & bodies or gone & getattr(each, "coefficients", {}).keys()}
+        return others, {loop.name + suffix for loop in self._loops if loop.name in others
+                        for suffix in LOOP_KINDS[loop.kind].velocities}
+
     def _drop(self, bodies=frozenset(), joints=frozenset(), others=frozenset()):
         """Remove bodies and frames, coordinates of joints, loops and constraints, and all declarations that name one of
         them.
@@ -229,11 +236,8 @@ class Editor:
         """
         still = {joint.name for joint in self._joints if joint.child in bodies} | joints
         gone = {x for joint in self._joints if joint.name in still for x in coordinates_of(joint)}
-        others = others | {each.name for each in self._loops + self._constraints
-                           if {each.parent, each.child} & bodies or gone & getattr(each, "coefficients", {}).keys()}
-        virtual = {loop.name + suffix for loop in self._loops if loop.name in others
-                   for suffix in LOOP_KINDS[loop.kind].velocities}
-        lost = gone | virtual  # removed coordinates
+        others, virtual = self._lost_with(bodies, gone, others)
+        lost = gone | virtual  # coordinates
         self._actuators[:] = [each for each in self._actuators
                               if not (each.bodies & bodies or lost & each.gears.keys())]
         self._elements[:] = [each for each in self._elements
@@ -241,7 +245,7 @@ class Editor:
         for things in (self._loops, self._constraints):
             things[:] = [each for each in things if each.name not in others]
         self._home = {name: value for name, value in self._home.items() if name not in gone | still}
-        self._independent = tuple(name for name in self._independent if name not in gone | virtual)
+        self._independent = tuple(name for name in self._independent if name not in lost)
         self._outputs = tuple(each for each in self._outputs if _parts(each)[2] not in (
             bodies if _parts(each)[0] in _OF_BODIES else gone | still | virtual | others))
         for things, key in ((self._bodies, "name"), (self._frames, "name"), (self._joints, "child"),

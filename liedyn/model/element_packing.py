@@ -39,18 +39,24 @@ def pack_elements(model, velocities, build):
         numbers += element.numbers
         rows.append(first if first == last else slice(first, last + 1))
         functions |= {f"{key} of {element.name}": each for key, each in own.items()}
-    coefficients, turns = np.zeros((len(robot.row_names), len(robot.virtual_names))), np.zeros(len(robot.row_names))
-    for element, (_, row, *_) in zip(elements, records):
-        at_cuts = {name: value for name, value in element.coefficients.items() if name in where}
-        for name, value in at_cuts.items():
-            coefficients[row, robot.virtual_names.index(name)] = value
-            if len(element.coefficients) == 1 and _is_angle(*where[name]):
-                turns[row] = 2.0 * np.pi * abs(value)
+    coefficients, turns = _read_at_cuts(robot, zip(elements, (record[1] for record in records)), where)
     inputs = [(k, record[ROW], record[NUMBERS]) for k, record in zip(driven, records[len(model.elements):])]
     laws = Laws(np.array(records, dtype=np.int64), np.array([*numbers, 0.0]), coefficients, turns,
                 np.array(inputs, dtype=np.int64).reshape(-1, 3))
     return Elements(robot.packed, laws, functions, tuple(rows), all(map(is_conservative, elements)),
                     tuple(each.name for each in cuts), tuple(each.name for each in driven.values()))
+
+
+def _read_at_cuts(robot, rows, where):
+    """Weights (rows, nz) of coordinates of cut joints in rows of elements; whole turns (rows) where they are angles."""
+    coefficients, turns = np.zeros((len(robot.row_names), len(robot.virtual_names))), np.zeros(len(robot.row_names))
+    for element, row in rows:
+        for name, value in element.coefficients.items():
+            if name in where:
+                coefficients[row, robot.virtual_names.index(name)] = value
+                if len(element.coefficients) == 1 and _is_angle(*where[name]):
+                    turns[row] = 2.0 * np.pi * abs(value)
+    return coefficients, turns
 
 
 def _cut_joints(model, velocities, elements):

@@ -143,13 +143,7 @@ class ShapeBuilder:
                 raise ModelError(f"ground_contacts: body {shown(name)} has no shapes that could touch; declare some "
                                  f"with shape(...), or name others: {listed(known)}")
             validation.choice("ground_contacts", key, name, known)
-        if shapes is not None:
-            found = [known[name] for name in chosen]
-        else:
-            found = []
-            for body in chosen:
-                mine = [each for each in own if each.body == body]
-                found += [each for each in mine if each.role == "collision"] or mine
+        found = [known[name] for name in chosen] if shapes is not None else _of_bodies(own, chosen)
         others = [each for each in found if each.kind not in _POINTS]
         if others:
             body = others[0].body
@@ -173,4 +167,13 @@ def _of_box(size):
 
 
 _POINTS = {"sphere": _of_sphere, "capsule": _of_capsule, "box": _of_box}
-"""Suffixes of names, centres and radii of the points of a shape that can touch a plane."""
+"""Suffixes of names, centres and radii of the points of a shape that may touch a plane."""
+
+
+def _of_bodies(shapes, bodies):
+    """Shapes of bodies that are there for collisions; of a body that has none of these, all."""
+    found = []
+    for body in bodies:
+        mine = [each for each in shapes if each.body == body]
+        found += [each for each in mine if each.role == "collision"] or mine
+    return found

@@ -65,20 +65,25 @@ class Coordinates:
                 if LOOP_KINDS[loops[owner]].has_quaternion:
                     raise InputError(f"{name!r} of a {loops[owner]} cut has no position that could be controlled")
                 self._virtual.append((self.size, int(self.chosen.virtual[k]), k))
-                found = 1
+                self.size, k = self.size + 1, k + 1
             elif JOINT_KINDS[kinds[owner]].has_quaternion:
-                members = [each for each in robot.velocity_names if each.startswith(f"{owner}.")]
-                if list(self.chosen.names[k:k + len(members)]) != members:
-                    raise InputError(f"{name!r} can be controlled with all of joint {owner!r} only: name the joint")
-                places = [j for j, each in enumerate(robot.coordinate_names) if each.startswith(f"{owner}.")]
-                self._q += [(self.size + i, j) for i, j in enumerate(places)]
-                self.on_group, found, k = True, len(places), k + len(members) - 1
+                k += self._add_joint(robot, owner, k)
             else:
                 self._q.append((self.size, robot.coordinate_index(name)))
-                found = 1
-            self.size, k = self.size + found, k + 1
+                self.size, k = self.size + 1, k + 1
         # in their order, where all are revolute or prismatic joints of the tree
         self._plain = None if self._virtual or self.on_group else np.array([j for _, j in self._q], dtype=np.int64)
+
+    def _add_joint(self, robot, owner, k):
+        """Add a ball or free joint, whose coordinates begin at place k; returns how many velocities it has."""
+        members = [each for each in robot.velocity_names if each.startswith(f"{owner}.")]
+        if list(self.chosen.names[k:k + len(members)]) != members:
+            raise InputError(f"{self.chosen.names[k]!r} can be controlled with all of joint {owner!r} only: name the "
+                             "joint")
+        places = [j for j, each in enumerate(robot.coordinate_names) if each.startswith(f"{owner}.")]
+        self._q += [(self.size + i, j) for i, j in enumerate(places)]
+        self.on_group, self.size = True, self.size + len(places)
+        return len(members)
 
     def error(self, robot, q, wanted):
         """Wanted minus actual position, as a tangent vector."""

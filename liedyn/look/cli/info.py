@@ -27,12 +27,26 @@ def print_list():
 def print_info(source):
     """Print bodies, joints, loops, mobility and redundant rows of a robot."""
     robot = ld.load(source)
-    model = robot.model
     print(printable(robot.name + (f": {robot.description}" if robot.description else "")))
     if robot.source:
         print(f"source: {printable(robot.source)}")
     print(f"gravity: {robot.gravity.tolist()} m/s^2")
 
+    _print_parts(robot)
+    print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))
+    if robot.constraint_names:
+        _print_mobility(robot)
+    else:
+        print(f"degrees of freedom:           {robot.nv}")
+    if robot.independent:
+        print(f"independent by default:       {printable(', '.join(robot.independent))}")
+    if robot.singular_tree:
+        print(f"held by loops only:           {printable(', '.join(robot.singular_tree))} (massless in the open tree)")
+
+
+def _print_parts(robot):
+    """A table for each kind of part that the robot has."""
+    model = robot.model
     print(f"\nbodies ({robot.nbodies})")
     print_table([(body.name, f"{body.mass:g} kg") for body in model.bodies])
     if model.frames:
@@ -59,16 +73,6 @@ def print_info(source):
         print(f"\nforce elements ({len(model.elements)})")
         print_table([(each.name, each.law, _between(each.measure) if each.measure.parent else
                       f"on {', '.join(each.measure.coefficients)}") for each in model.elements])
-
-    print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))
-    if robot.constraint_names:
-        _print_mobility(robot)
-    else:
-        print(f"degrees of freedom:           {robot.nv}")
-    if robot.independent:
-        print(f"independent by default:       {printable(', '.join(robot.independent))}")
-    if robot.singular_tree:
-        print(f"held by loops only:           {printable(', '.join(robot.singular_tree))} (massless in the open tree)")
 
 
 def _coordinates(robot, joint):

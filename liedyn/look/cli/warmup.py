@@ -87,16 +87,25 @@ def _statistics():
                     kernel._cache.carried) for kernel in jit.KERNELS], axis=0)
 
 
+def call(name, *arguments, **options):
+    """The name of a public function, and a function without arguments that calls it."""
+    return name, lambda: getattr(ld, name)(*arguments, **options)
+
+
 def calls():
     """(name, function without arguments) for all that has kernels."""
     arm, loop = ld.load("panda"), ld.load("five_bar")
     solo = ld.load("solo12")  # a quaternion among its coordinates
-    q, x, none = arm.neutral, np.ones(arm.nv), np.empty(0)
-    work = kernels.workspace(arm)
+    yield from _of_trees(arm, solo)
+    yield from _of_loops(loop)
+    yield from _of_other_constraints(loop)
+    yield from _of_derivatives(loop)
+    yield from _of_tasks(arm, loop)
+    yield from _of_compiled_callers(arm, loop)
 
-    def call(name, *arguments, **options):
-        return name, lambda: getattr(ld, name)(*arguments, **options)
 
+def _of_trees(arm, solo):
+    q, x = arm.neutral, np.ones(arm.nv)
     known = dict.fromkeys(("q", "q0", "q1"), solo.neutral) | {"body": solo.body_names[-1], "f_ext": None}
     for name, declared in RECURSIONS.items():
         given = [known.get(x, np.zeros(solo.nv)) for x in declared.inputs]
@@ -104,7 +113,11 @@ def calls():
         # the kernel of batches, and with enough states the one that shares them among threads
         yield call(name, solo, *(np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in given))
     yield call("total_mass", arm)
+    yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
+    yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
 
+
+def _of_loops(loop):
     home, rest = loop.home, np.zeros(loop.nv)
     for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):
         yield call(name, loop, home)
@@ -132,6 +145,20 @@ def calls():
     yield "Stepper", lambda: _held(loop)
     yield "kernels.step", lambda: kernels.step(kernels.stepping(loop), 0.0, 1e-3, home.copy(), rest.copy(), rest)
     yield call("forward_dynamics", loop, home, rest, rest, independent=("q1", *loop.virtual_names))
+    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0])
+    forces = {name: 0.0 for name in loop.row_names}
+    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
+    yield call("controllability", loop, home)
+    yield call("discretize", loop, home, rest, rest, 1e-3, independent=("q1", *loop.virtual_names))
+    yield call("discretize", loop, np.tile(home, (2, 1)), rest, rest, 1e-3)
+    yield call("velocity_error", loop, home, rest)
+    yield call("check_constraint", loop, loop.loop_names[0], home, rest)
+    none_of_it = (lambda t, q, v: 0.0 * v), (lambda t, q, v: (np.zeros((loop.nv, loop.nv)),) * 2)
+    yield call("check_feedback", loop, none_of_it, home, rest)
+
+
+def _of_other_constraints(loop):
+    home, rest = loop.home, np.zeros(loop.nv)
     walker = _walker()
     state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
     yield call("linearize", walker, *state)
@@ -148,16 +175,6 @@ def calls():
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
     yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
     yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
-    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0])
-    forces = {name: 0.0 for name in loop.row_names}
-    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
-    yield call("controllability", loop, home)
-    yield call("discretize", loop, home, rest, rest, 1e-3, independent=("q1", *loop.virtual_names))
-    yield call("discretize", loop, np.tile(home, (2, 1)), rest, rest, 1e-3)
-    yield call("velocity_error", loop, home, rest)
-    yield call("check_constraint", loop, loop.loop_names[0], home, rest)
-    none_of_it = (lambda t, q, v: 0.0 * v), (lambda t, q, v: (np.zeros((loop.nv, loop.nv)),) * 2)
-    yield call("check_feedback", loop, none_of_it, home, rest)
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)
@@ -167,17 +184,28 @@ def calls():
     yield call("linearize", sprung, home, rest, rest)
     yield call("simulate", sprung, home, rest, 0.002, method="implicit", progress=False)
     yield call("actuator_matrix", sprung, home)
+    yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
+
+
+def _of_derivatives(loop):
+    home, rest = loop.home, np.zeros(loop.nv)
+    rolling, sprung, ball, rubber = ld.load("rolling_disk"), _sprung(loop), _ball(), _rubber()
     yield call("forward_dynamics_derivatives", loop, home, rest, rest)
     yield "differentiate_run", lambda: _differentiated(loop)
     for robot in loop, rolling, ld.load("diagonal_spring"):  # cut joints, another constraint, a force element
         still = np.zeros((2, robot.nv))
         yield call("sensitivities", robot, robot.home, *still, parameters=["mass:*", "placement.x:*", "stiffness:*"][
             :3 if robot.elements else 2])
+    bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("sensitivities", loop, home, rest, rest, parameters=["mass:*"], outputs=bodies)
-    yield call("sensitivities", ball, ball.neutral, slides, [0.0] * 6, parameters=["mass:*"], outputs=["wrench:floor"])
+    yield call("sensitivities", ball, ball.neutral, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0] * 6, parameters=["mass:*"],
+               outputs=["wrench:floor"])
     yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
-    rubber = _rubber()
     yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
+
+
+def _of_tasks(arm, loop):
+    q, home, rest, rubber = arm.neutral, loop.home, np.zeros(loop.nv), _rubber()
     for method in "euler", "midpoint", "rk4":
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
@@ -196,11 +224,13 @@ def calls():
     yield "target.jacobian", lambda: hand.jacobian(arm, q)
     regulator = ld.lqr(loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names))
     yield "Regulator.derivative", lambda: regulator.derivative(0.0, home, rest)
-    yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
-    yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
-    yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
 
-    # dispatch from Python of the kernels that users may call
+
+def _of_compiled_callers(arm, loop):
+    """Kernels that users may call, dispatched from Python; functions of the groups."""
+    q, x, none, work = arm.neutral, np.ones(arm.nv), np.empty(0), kernels.workspace(arm)
+    home, rest = loop.home, np.zeros(loop.nv)
+
     def kernel(name, *results):
         return f"kernels.{name}", lambda: getattr(kernels, name)(
             kernels.SCALAR, arm.packed, q.copy(), x, x, none, work, *results)

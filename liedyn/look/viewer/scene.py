@@ -184,6 +184,12 @@ def _from_model(robot, colours, drawn):
             found += _joint(body, loop.kind, placement, loop.axes, 0.9 * radius, colour(CUT))
             if body == GROUND:
                 found.append(Solid(GROUND, "box", placement, (3.6 * radius,) * 3, colours[GROUND]))
+    return found + _rolling(robot, radius, colours, drawn)
+
+
+def _rolling(robot, radius, colours, drawn):
+    """Spheres and disks of contacts whose bodies are not drawn otherwise."""
+    found = []
     for each in robot.model.constraints:
         if each.child is None or each.child == GROUND or each.child in drawn or each.radius <= 0.0:
             continue

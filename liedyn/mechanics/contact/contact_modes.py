@@ -86,6 +86,63 @@ class Settled(NamedTuple):
                              "of least norm pull or slip, and so is not what the sliding ones rub with")
 
 
+def _touching(robot, contacts, residual, psi, limit):
+    """Which contacts touch, which of them rest, with rates below `limit`, and how fast those slip.
+
+    Raises
+    ------
+    InputError
+        As for `settle`.
+    """
+    names = contacts.names
+    gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
+    for c in np.flatnonzero(gap < -DEEPEST):
+        raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
+    touches = gap <= TOUCHING
+    away = np.zeros(len(psi), bool)
+    for c in np.flatnonzero(~touches):
+        away[contacts.rows(c)] = True
+    require_rows(robot, (), np.where(away, 0.0, psi)[None])
+    for c in np.flatnonzero(touches & (rate < -limit)):
+        raise InputError(f"an impact is due: contact {names[c]!r} is closed and approaches with {-rate[c]:.3g}; "
+                         "simulate() lets it collide")
+    rests = touches & (rate <= limit)
+    resting = np.flatnonzero(rests)
+    slip = contacts.slips(psi, resting)
+    for c, speed in zip(resting, slip):
+        if speed > limit and np.isinf(contacts.friction[c]):
+            raise InputError(f"an impact is due: contact {names[c]!r} never slips while it is closed, but does so with "
+                             f"{speed:.3g}; make v consistent with complete_velocity(), with the contact sticking")
+    return touches, rests, slip
+
+
+class About(NamedTuple):
+    """What is known of contacts that rest: numbers, status, whether they slip slowly; numbers of those that slide."""
+
+    contacts: object
+    resting: np.ndarray
+    status: np.ndarray
+    slow: np.ndarray
+    sliding: list
+
+
+def _transitions(about, lam):
+    """What contacts that rest are about to do, by name, with multipliers lam."""
+    contacts, found = about.contacts, {}
+    size = max(float(np.abs(lam).max(initial=0.0)), np.finfo(float).tiny)
+    for e, c in enumerate(about.resting):
+        if about.status[e] == OPEN:
+            continue
+        N, rubbed = contacts.loads(c, lam)
+        if N <= NOTHING * size:
+            found[contacts.names[c]] = "is about to open"
+        elif about.status[e] == ON and contacts.friction[c] * N - rubbed <= NOTHING * size:
+            found[contacts.names[c]] = "is about to slip"
+        elif c in about.sliding and about.slow[e]:
+            found[contacts.names[c]] = "is just beginning to slip"
+    return found
+
+
 def settle(robot, q, v, tau, f_ext, tolerance):
     """Modes and forces of the watched contacts at one state (q, v, tau) with wrenches f_ext on the links, as `Settled`.
 
@@ -100,27 +157,11 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     names = contacts.names
     _, _, G, residual, psi, _ = terms_kernel(with_rows_of(robot.packed, contacts, slice(None)), q, v, f_ext)
     raise_errors(robot.functions)
-    gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     limit = AT_REST * max(1.0, float(np.abs(v).max(initial=0.0)))
-    for c in np.flatnonzero(gap < -DEEPEST):
-        raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
-    touches = gap <= TOUCHING
-    away = np.zeros(len(psi), bool)
-    for c in np.flatnonzero(~touches):
-        away[contacts.rows(c)] = True
-    require_rows(robot, (), np.where(away, 0.0, psi)[None])
-    for c in np.flatnonzero(touches & (rate < -limit)):
-        raise InputError(f"an impact is due: contact {names[c]!r} is closed and approaches with {-rate[c]:.3g}; "
-                         "simulate() lets it collide")
-    rests = touches & (rate <= limit)
+    touches, rests, slip = _touching(robot, contacts, residual, psi, limit)
     resting = np.flatnonzero(rests)
     for c in np.flatnonzero(~rests):
         G[contacts.rows(c)] = 0.0
-    slip = contacts.slips(psi, resting)
-    for c, speed in zip(resting, slip):
-        if speed > limit and np.isinf(contacts.friction[c]):
-            raise InputError(f"an impact is due: contact {names[c]!r} never slips while it is closed, but does so with "
-                             f"{speed:.3g}; make v consistent with complete_velocity(), with the contact sticking")
     try:
         found = accelerations(robot.packed, contacts, resting, q, v, tau, f_ext, limit, tolerance)
     except ValueError:
@@ -153,18 +194,8 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     if not fits:
         lam = found.lam
         friction = np.where((rub != 0.0).any(axis=0), lam, 0.0)
-    transitions = {names[c]: "is about to open" for c in range(len(names)) if said[names[c]] == "leaving"}
-    size = max(float(np.abs(lam).max(initial=0.0)), np.finfo(float).tiny)
-    for e, c in enumerate(resting):
-        if found.status[e] == OPEN:
-            continue
-        N, rubbed = contacts.loads(c, lam)
-        if N <= NOTHING * size:
-            transitions[names[c]] = "is about to open"
-        elif found.status[e] == ON and contacts.friction[c] * N - rubbed <= NOTHING * size:
-            transitions[names[c]] = "is about to slip"
-        elif c in sliding and slip[e] <= limit:
-            transitions[names[c]] = "is just beginning to slip"
+    about = About(contacts, resting, found.status, slip <= limit, sliding)
+    transitions = {name: "is about to open" for name in names if said[name] == "leaving"} | _transitions(about, lam)
     if not fits and "is about to slip" in transitions.values():  # other contacts may carry the load of one
         less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
         other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)

@@ -76,13 +76,7 @@ def happen(run, events=(), causes=(), beginning=False):
     if not quiet:
         run.energy_at_no_work -= loss
     run.rows.q[0], run.rows.v[0] = after
-    contradiction = None
-    try:
-        run.restart()
-    except Contradiction as found:  # the run reports it; the changes made so far are kept
-        contradiction = found
-    if run.redundant and contradiction is None:
-        run.holds(run.rows, 0)  # of all solutions with this motion, forces that push
+    contradiction = _restarted(run)
     changed = [c for c in range(len(contacts.index)) if not quiet or status_before[contacts.index[c]] > OFF]
     records = _records(run, events, left, changed, collided, stuck, status_before)
     if beginning and not records and contradiction is None:
@@ -94,13 +88,7 @@ def happen(run, events=(), causes=(), beginning=False):
     if contradiction is None:
         run.recorder.add_always(run.rows, 0, run.present())
     acting = {event.name for event in events if event.action is not None}
-    owned = [np.isin(run.robot.row_owners, own) for _, own, _, _ in records]
-    cause = next((k for k, rows in enumerate(owned) if impulse[rows].any() or records[k][0] in acting), 0)
-    for number, (name, _, on, off) in enumerate(records):
-        rows = owned[number] | ((number == cause) & ~np.any(owned, axis=0))
-        run.recorder.events.append(EventRecord(
-            t, name, *before, after[0].copy(), after[1].copy(), np.where(rows, impulse, 0.0),
-            float(loss) if number == cause else 0.0, on, off))
+    _keep_records(run, t, records, acting, (before, after), impulse, loss)
     if contradiction is not None:
         raise contradiction
     run.collided(t, [contacts.names[c] for c in collided])
@@ -282,31 +270,64 @@ def _at_rest(run, resting, slip_limit, q, v):
     return v
 
 
+def _restarted(run):
+    """Accelerations and forces after the instant; a `Contradiction` of them, or None."""
+    try:
+        run.restart()
+    except Contradiction as found:  # the run reports it; the changes made so far are kept
+        return found
+    if run.redundant:
+        run.holds(run.rows, 0)  # of all solutions with this motion, forces that push
+    return None
+
+
+def _keep_records(run, t, records, acting, states, impulse, loss):
+    """Hand `records` to the recorder; the loss of energy, and impulses of no record, stand with the first cause."""
+    (q, v), (q_after, v_after) = states
+    owned = [np.isin(run.robot.row_owners, own) for _, own, _, _ in records]
+    cause = next((k for k, rows in enumerate(owned) if impulse[rows].any() or records[k][0] in acting), 0)
+    for number, (name, _, on, off) in enumerate(records):
+        rows = owned[number] | ((number == cause) & ~np.any(owned, axis=0))
+        run.recorder.events.append(EventRecord(
+            t, name, q, v, q_after.copy(), v_after.copy(), np.where(rows, impulse, 0.0),
+            float(loss) if number == cause else 0.0, on, off))
+
+
 def _records(run, events, left, changed, collided, stuck, before):
     """(name, constraints, switched on, switched off) of all events that changed anything.
 
     An open contact that is off was switched off; one that was off and is open now was switched on.
     """
     contacts, status, names = run.contacts, run.present(), run.robot.constraint_names
-    out, told = [], set()
-
-    def switched(some):
-        ways = [(n, before[names.index(n)], status[names.index(n)]) for n in some]
-        return (tuple(n for n, was, now in ways if was <= OFF < now or was == OFF != now),
-                tuple(n for n, was, now in ways if now <= OFF < was or now == OFF != was))
-
+    out, recorded = [], set()
     for event in events:
-        own = [name for name in (*event.on, *event.off) if name not in told]
-        on, off = switched(own)
+        own = [name for name in (*event.on, *event.off) if name not in recorded]
+        on, off = _switched(names, before, status, own)
         hit = [name for name in own if name in left or names.index(name) in contacts.index[collided]]
         if on or off or hit or event.terminal or event.action is not None or not (event.on or event.off):
-            told |= set(own)
+            recorded |= set(own)
             out.append((event.name, own, on, off))
     for c in changed:
-        name, was, now = names[contacts.index[c]], before[contacts.index[c]], status[contacts.index[c]]
-        what = ("jam" if c in stuck else "contact" if c in collided or was == OPEN and now > OFF else
-                "release" if was > OFF and now <= OFF else
-                None if was == now or not run.rubs(c) else "stick" if now == ON else "slip")
-        if what and name not in told:
-            out.append((f"{what} {name}", [name], *switched([name])))
+        k = contacts.index[c]
+        what = "jam" if c in stuck else "contact" if c in collided else _change(before[k], status[k], run.rubs(c))
+        if what and names[k] not in recorded:
+            out.append((f"{what} {names[k]}", [names[k]], *_switched(names, before, status, [names[k]])))
     return out
+
+
+def _switched(names, before, after, some):
+    """Of some constraints those that have been switched on, and those that have been switched off."""
+    ways = [(name, before[names.index(name)], after[names.index(name)]) for name in some]
+    return (tuple(name for name, was, now in ways if was <= OFF < now or was == OFF != now),
+            tuple(name for name, was, now in ways if now <= OFF < was or now == OFF != was))
+
+
+def _change(was, now, rubs):
+    """What a contact has done whose status has changed, in one word; None where nothing is to be recorded."""
+    if was == OPEN and now > OFF:
+        return "contact"
+    if was > OFF and now <= OFF:
+        return "release"
+    if was == now or not rubs:
+        return None
+    return "stick" if now == ON else "slip"

@@ -201,28 +201,7 @@ class Run(Surfaces):
             status, done, crossing = self._search_as_far(status, done)
         self.held = {}
         if crossing is None:
-            if status == OK:
-                try:
-                    self._sample(done)
-                except LiedynError:
-                    self._keep_on_surfaces(done)  # keeps the rows computed so far
-                    raise
-            self._keep_on_surfaces(done)
-            if status in TIGHT and self._rubbing():
-                if done == 0:
-                    # friction holds a contact that slid: treated as an event, which changes its mode or raises an error
-                    self._instant((), ())
-                    status = self._advance(1)[0]
-                    if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
-                        self.raise_status(status)
-                self.chunk, self.known = SMALLEST, self.integrator is not self.settler
-            elif status in TIGHT and self._may_step() and (done > 0 or self._step_through()):
-                self.chunk, self.known = SMALLEST, self.integrator is not self.settler
-            elif status != OK:
-                self.raise_status(status)
-            else:
-                self.known = True
-                self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
+            self._go_on(status, done)
             return
         self.within(crossing.step, crossing.t, here := make_rows(self.robot, 1), 0)
         together = self._together(crossing, here)
@@ -236,6 +215,31 @@ class Run(Surfaces):
         self.chunk = SMALLEST
         self._instant([what for what in together if not isinstance(what, tuple)],
                       [what for what in together if isinstance(what, tuple)])
+
+    def _go_on(self, status, done):
+        """What comes after `done` steps without events: how many steps next, or a way past those that were refused."""
+        if status == OK:
+            try:
+                self._sample(done)
+            except LiedynError:
+                self._keep_on_surfaces(done)  # keeps the rows computed so far
+                raise
+        self._keep_on_surfaces(done)
+        if status in TIGHT and self._rubbing():
+            if done == 0:
+                # friction holds a contact that slid: treated as an event, which changes its mode or raises an error
+                self._instant((), ())
+                status = self._advance(1)[0]
+                if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
+                    self.raise_status(status)
+            self.chunk, self.known = SMALLEST, self.integrator is not self.settler
+        elif status in TIGHT and self._may_step() and (done > 0 or self._step_through()):
+            self.chunk, self.known = SMALLEST, self.integrator is not self.settler
+        elif status != OK:
+            self.raise_status(status)
+        else:
+            self.known = True
+            self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
 
     def _advance(self, count):
         """Rows by the integrator: (status, last complete row); the latter is 0 if a user's function has failed."""

@@ -101,15 +101,23 @@ class Problem:
         known = (*self.places, *rates, *self.actuators, *numbers)
         self.held = dict.fromkeys(_known("hold", name, (*self.places, *rates, *numbers)) for name in hold)
         some = [] if free is None else [_known("free", name, known) for name in names("free", free)]
-        some = list(dict.fromkeys([*some, *([] if parameter is None else [_known("parameter", parameter, known)])]))
+        if parameter is not None:
+            some.append(_known("parameter", parameter, known))
         self.parameter = parameter
+        self._sort(list(dict.fromkeys(some)), free, rates, numbers)
+        if not isinstance(bounds, dict | None):
+            raise InputError(f"bounds must be a dict of (lowest, highest) by name, got {shown(bounds)}")
+        self.bounds = {_known("bounds", name, known): _pair(name, x) for name, x in (bounds or {}).items()}
+
+    def _sort(self, some, free, rates, numbers):
+        """Free names by what they are: inputs, speeds, parameters, coordinates."""
         # a name that an actuator has too is that of the actuator
         self.inputs = [k for k, name in enumerate(self.actuators) if name in some]
         self.speeds = [name.removeprefix(OF_SPEED) for name in some if name in rates]
         self.parameters = [name for name in some if name in numbers and name not in self.actuators]
         self.coordinates = None if free is None else [
             name for name in some if name in self.places and name not in self.actuators]
-        if family is not None:
+        if self.family is not None:
             if self.parameters:
                 raise InputError(f"free: {shown(self.parameters[0])} is what robots make of the parameter that they "
                                  "are a function of")
@@ -117,9 +125,6 @@ class Problem:
         both = [name for name in some if name in self.held and name not in self.places]
         if both:
             raise InputError(f"free: {shown(both[0])} is held as well")
-        if not isinstance(bounds, dict | None):
-            raise InputError(f"bounds must be a dict of (lowest, highest) by name, got {shown(bounds)}")
-        self.bounds = {_known("bounds", name, known): _pair(name, x) for name, x in (bounds or {}).items()}
 
     # ---- a first point
 
