@@ -380,7 +380,7 @@ def _refuse(scope, left):
                          "give one in which the model is written out, as `gz sdf -p` prints it")
     for element in scope.element.xml.iter("pose"):
         if element.get("frame"):
-            left["passed over frames of poses, which SDFormat calls relative_to"].append(element.get("frame"))
+            left["ignored frames of poses, which SDFormat calls relative_to"].append(element.get("frame"))
 
 
 def _coordinates(pose):

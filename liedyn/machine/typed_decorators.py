@@ -1,4 +1,4 @@
-"""Decorators of other libraries as type checkers understand them: `functools.cache` and Numba's `intrinsic`."""
+"""Decorators of other libraries with type annotations: `functools.cache` and Numba's `intrinsic`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def once(function: Function) -> Function:
-    """Decorator: `functools.cache`, which has the arguments of the function."""
+    """Decorator: `functools.cache`, annotated to keep the signature of the function."""
     return functools.cache(function)  # type: ignore[return-value]
 
 
 def intrinsic(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator: Numba's, whose result is no function of these arguments."""
+    """Decorator: Numba's `intrinsic`; callers pass other arguments than the typing function has."""
     from numba import extending
 
     if function is None:

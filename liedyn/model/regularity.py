@@ -40,7 +40,7 @@ def singular_bodies(model, tree):
     culprits = tuple(dict.fromkeys(joint.child for joint, moves in zip(owners, moved) if moves))
     loose = [name for name in culprits if name not in _held_by_loops(model)]
     if loose:
-        raise ModelError(f"the motion of body {listed(loose)} moves no inertia, so the mass matrix is singular; "
+        raise ModelError(f"the motion of body {listed(loose)} has no inertia, so the mass matrix is singular; "
                          "give it mass and inertia, give its joint armature, or fix it")
     return culprits
 

@@ -119,7 +119,7 @@ class Robot:
     elements: Elements | None = None
 
     body_numbers: dict[str, Any] = field(init=False)
-    _memo: dict[Any, Any] = field(init=False)  # what has been worked out, by what it is; copies work it out again
+    _memo: dict[Any, Any] = field(init=False)  # results computed once, by name; not copied
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_memo", {})
@@ -148,12 +148,12 @@ class Robot:
 
     @property
     def description(self) -> str:
-        """What it is, in a sentence."""
+        """Description of the mechanism in a sentence."""
         return self.model.description
 
     @property
     def source(self) -> str:
-        """Where its numbers come from."""
+        """Source of its parameters."""
         return self.model.source
 
     @property
@@ -168,7 +168,7 @@ class Robot:
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Names of the frames, which may stand wherever a body's name may."""
+        """Names of the frames, which can be used like names of bodies."""
         return tuple(frame.name for frame in self.model.frames)
 
     @property
@@ -178,18 +178,18 @@ class Robot:
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Names of the constraints that are switched on; of one-sided ones those that are closed."""
+        """Names of the active constraints: those that are switched on, and if one-sided, closed."""
         return tuple(name for k, name in enumerate(self.constraint_names) if self._number(k, LOOP_ACTIVE) > OFF)
 
     @property
     def groups(self) -> tuple[slice, ...]:
-        """Where in a velocity each ball and free joint is: slices of 3 and 6 coordinates."""
+        """Slices of a velocity that belong to ball and free joints, of 3 and 6 coordinates."""
         return tuple(slice(int(link[LINK_IV]), int(link[LINK_IV] + link[LINK_NV]))
                      for link in links_of(self.packed)[0] if link[LINK_NV] > 1)
 
     @property
     def contacts(self) -> dict[str, str]:
-        """One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'."""
+        """Modes of one-sided constraints by name: 'off', 'open', 'sliding' (also without friction) or 'sticking'."""
         return {name: STATUS[self._number(k, LOOP_ACTIVE)] for k, name in enumerate(self.constraint_names)
                 if self._number(k, LOOP_SIDE)}
 

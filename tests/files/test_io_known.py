@@ -154,7 +154,7 @@ def test_independent_coordinates_that_fit(tmp_path):
 @pytest.mark.parametrize("independent", [{"crank", "rocker"}, {"coupler", "rocker"}])
 def test_independent_coordinates_that_do_not_fit(tmp_path, independent):
     robot, texts = told(tmp_path, four_bar(independent), "bars.urdf")
-    assert any("bars.urdf: passed over independent: " in text and
+    assert any("bars.urdf: ignored independent: " in text and
                "2 where the robot has 1 degrees of freedom" in text for text in texts)
     q = ld.close(robot, [0.5, -1.0, 0.5])
     assert robot.independent == () and len(ld.linearize(robot, q, np.zeros(3), np.zeros(3)).states) == 2
@@ -165,7 +165,7 @@ def test_independent_coordinates_that_do_not_determine_the_motion(tmp_path):
     text = four_bar({"crank", "rocker"}).replace("</robot>", f'<link name="tail">{INERTIAL}</link><joint name="swing" '
         'type="continuous" independent="false"><parent link="base"/><child link="tail"/></joint></robot>')
     robot, texts = told(tmp_path, text, "bars.urdf")
-    said = "passed over independent: 'crank', 'rocker', which do not determine its motion"
+    said = "ignored independent: 'crank', 'rocker', which do not determine its motion"
     assert any(said in each for each in texts)
     assert robot.independent == ()
 

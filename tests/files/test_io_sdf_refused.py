@@ -96,7 +96,7 @@ AXIS = "<axis><xyz>0 0 1</xyz>{}</axis>"
     (link("b", extra="<velocity_decay><linear>1</linear></velocity_decay>"),
      "left out the velocity decay of links: 'b'"),
     ('<link name="b"/>', "took SDFormat's defaults, 1 kg or 1 kg m.2, for links without mass or inertia: 'b'"),
-    (link("b", "0 0 0 0 0 0", 'frame="a"'), "passed over frames of poses, which SDFormat calls relative_to: 'a'"),
+    (link("b", "0 0 0 0 0 0", 'frame="a"'), "ignored frames of poses, which SDFormat calls relative_to: 'a'"),
     (link("b").replace("</inertial>", "<fluid_added_mass><xx>1</xx></fluid_added_mass></inertial>"),
      "left out the added mass of links in a fluid: 'b'"),
 ])

@@ -93,7 +93,7 @@ def _module(file):
 
 
 class _Untyped(ast.NodeTransformer):
-    """Takes away what only type checkers read: what is imported for them, and annotations of functions."""
+    """Removes code for type checkers only: imports under TYPE_CHECKING, and annotations of functions."""
 
     def visit_If(self, node):
         return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)

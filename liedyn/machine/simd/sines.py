@@ -75,7 +75,7 @@ def sincos(typing, x):
 
 @inline
 def sines_size(count):
-    """Count of numbers that `put_sines` writes for so many coordinates."""
+    """Size of the results of `put_sines` for `count` coordinates."""
     return 2 * (count + -count % WIDTH)
 
 

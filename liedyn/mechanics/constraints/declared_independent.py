@@ -40,7 +40,7 @@ def fitting(robot, file):
         trouble = trouble or found
     if not trouble:
         return robot
-    warn(f"{cut(str(file))}: passed over independent: {listed(robot.independent)}, {trouble}; they are chosen where "
+    warn(f"{cut(str(file))}: ignored independent: {listed(robot.independent)}, {trouble}; they are chosen where "
          "they are needed")
     return replace(robot, model=replace(robot.model, independent=()))
 

@@ -182,7 +182,7 @@ def cluster_weights(model, c, count):
 @late(MODEL, types.int64, types.int64, MATRIX)
 @kernel
 def weigh_table(model, c, width, table):
-    """A table becomes that of weighed rows and columns of cluster c; elements are `width` numbers."""
+    """`weigh` with the weights of cluster c, for a tableau whose elements are `width` numbers."""
     rows, columns = cluster_weights(model, c, table.shape[0])
     weigh(table, width, rows, columns)
 
@@ -190,7 +190,7 @@ def weigh_table(model, c, width, table):
 @late(MODEL, types.int64, types.int64, types.int64, types.int64, INTEGERS, INTEGERS, MATRIX)
 @kernel
 def unweigh_table(model, c, width, first, second, order, chosen, table):
-    """After exchange steps, as `unweigh` has it, the table is again that of rows and columns as they are."""
+    """`unweigh` with the weights of cluster c, after exchange steps."""
     rows, columns = cluster_weights(model, c, table.shape[0])
     unweigh(table, width, first, second, order, chosen, rows, columns)
 
