@@ -1,6 +1,6 @@
 """Controllers and observers: inputs from states, states from measurements.
 
 `constrained` controls mechanisms by projection (Aghili 2005), `regulation` by linear-quadratic regulators, `estimation`
-has Kalman filters, `systems` passes mechanisms to python-control and back. In: linear models, weights, measurements;
-out: feedback.
+has Kalman filters, `systems` converts mechanisms to and controllers from python-control. Input: linear models, weights,
+measurements; output: feedback.
 """

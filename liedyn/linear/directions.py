@@ -32,13 +32,13 @@ from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import link_count
 
 Known = namedtuple("Known", "world e E z rho h")
-"""What is known of a state: kinematics in world axes, the elimination, the rows E that read the virtual velocities,
-these and what they change by at a = 0, and the forces h at a = 0."""
+"""Data of a state: kinematics in world axes, the elimination, the rows E that read the virtual velocities with their
+values and rates at a = 0, and the forces h at a = 0."""
 
 Pass = namedtuple("Pass", "masks bodies cuts variations rates virtual_rates virtual_upper")
-"""Workspace of a pass: a register of ones, and 1 in the columns of y, 0 in others; what is kept of bodies and cut
-joints; the variations of all links; those of the constraint rows, of the virtual velocities that w reads, and (kept) of
-those that y reads."""
+"""Workspace of a pass: a register of ones, and 1 in the columns of y, 0 in others; data of bodies and cut joints; the
+variations of all links; those of the constraint rows, of the virtual velocities that w reads, and of those that y
+reads."""
 
 
 @inline

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, Complexes
 
 ARRAYS = "A", "B", "q", "v", "tau", "q_next", "v_next"
-"""What a `DiscreteStateSpace` has for each state."""
+"""The arrays of a `DiscreteStateSpace` with a row for each state."""
 
 
 @dataclass(frozen=True)

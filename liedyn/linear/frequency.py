@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Complexes
 
 SAMPLES, DECADES = 400, 2.0
-"""Frequencies that are chosen: how many, and how far beyond the slowest and fastest motion they go."""
+"""Default frequencies: their number, and decades below the slowest and above the fastest mode."""
 SLOWEST = 1e-6
-"""Part of the fastest rate below which a motion counts as none."""
+"""Modes slower than this part of the fastest rate are ignored in the choice of frequencies."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,8 +25,8 @@ from liedyn.model.packed import NV, N_ROWS
 
 
 MOST_IN_LANES = 300_000
-"""Numbers in the workspace from which on lanes are slower than one state after another (by a quarter at 700,000): it no
-longer fits in the second cache, of 1.25 MB for each of the cores where this was measured."""
+"""Size of the workspace above which lanes are slower than one state after another (by a quarter at 700,000): it no
+longer fits into the second-level cache, 1.25 MB per core where this was measured."""
 
 
 @inline

@@ -33,12 +33,12 @@ from liedyn.model.remembered import remembered
 
 
 PARTS = "about", "K", "S", "drift", "q", "v", "tau", "a", "lam", "R", "C", "D"
-"""Of the array that the direct kernel returns besides A, B and f0; `about` holds the rank, the larger one of the
+"""Parts of the array that the direct kernel returns besides A, B and f0; `about` holds the rank, the larger one of the
 condition numbers of velocities and coordinates, that of the velocities, and the closure error. R has the rows of
-coordinates that the elimination chooses; C and D are there unless they are the coordinates."""
+coordinates that the elimination chooses; C and D are present unless the outputs are the coordinates."""
 SIZES = 6 + len(PARTS)
-"""Integers of a `Single` before those of the coordinates: numbers of y, w, u, outputs and their parts, size of the
-array, where its parts begin."""
+"""Number of integers of a `Single` before those of the coordinates: numbers of y, w, u, outputs and their parts, size
+of the array, begin of each part."""
 
 
 def room(robot, count, p_y, p_w, nu, outputs):

@@ -29,16 +29,16 @@ from liedyn.model.packed import NV, N_ROWS, PackedModel
 from liedyn.model.packed_records import MODEL
 
 Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
-"""Results, one row for each state; `rank` is -1 until a state has its own.
+"""Results, one row for each state; `rank` is -1 until the state has been linearized.
 
 `condition` is the condition number of the velocities, `condition_y` that of the coordinates.
 """
 
 Tolerances = namedtuple("Tolerances", "closure rank")
-"""Of the closure error and the velocities that open loops; of pivots that count as zero."""
+"""Tolerances of the closure error and of velocities that open loops; of pivots that count as zero."""
 
 Scratch = namedtuple("Scratch", "work lower moved outputs")
-"""Workspaces of one thread: of the linearization, two matrices like da, and of the outputs."""
+"""Workspaces of one thread: for the linearization, two matrices like da, and for the outputs."""
 
 
 # ---- W states at a time: separate kernels, so that a single state does not wait for their compilation

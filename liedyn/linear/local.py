@@ -63,7 +63,7 @@ from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL
 
 STATUS = types.Tuple((types.int64, types.int64, types.float64) * 2)
-"""Type of what says whether there is a local state space, for `liedyn.machine.compiled.jit.late`."""
+"""Type of the status of a local state space, for `liedyn.machine.compiled.jit.late`."""
 
 
 @inline

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, Booleans, Complexes
 
 EQUAL = 1e-6
-"""Eigenvalues that differ by less than this part of their size are a group: chains of two split by 1e-8 times the
+"""Eigenvalues whose relative difference is smaller are a group: rounding splits chains of two by 1e-8 times the
 condition of their vectors."""
 ZERO = 1e3
-"""Singular values below so many roundings of the largest one are zero, as A itself is known to some: modes slower than
-a millionth of the fastest one are rigid."""
+"""Singular values below this multiple of the rounding of the largest one are zero, as A itself is rounded: modes slower
+than a millionth of the fastest one are rigid."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -19,7 +19,7 @@ from liedyn.mechanics.dynamics.state import State
 
 CLOSURE_TOLERANCE = 1e-8
 """Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
-are those of the manifold, and off it there is no state to linearize about."""
+are those of the manifold, and do not exist off it."""
 
 
 def require_consistent(robot, q, v, residual, psi, tolerance):

@@ -47,9 +47,9 @@ from liedyn.model.packed import LOOP_FOLDING, NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import body_link, dof_total, get6, link_count, minus_gravity, parent_dof, zero6
 
 TREE, CUT, BODY, WRENCH, MULTIPLIER = range(5)
-"""What an output belongs to: a coordinate of the tree or of a cut joint, a body, a cut joint's wrench, or a row."""
+"""Kind of an output: coordinate of the tree or of a cut joint, body, wrench of a cut joint, or multiplier of a row."""
 POSITION, VELOCITY, ACCELERATION = range(3)
-"""Which of its rates it is."""
+"""Order of its time derivative."""
 
 
 @inline

@@ -7,20 +7,20 @@ from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, group
 Coordinates = namedtuple("Coordinates", "R_y virtual_y R_w virtual_w")
 """Rows R that read the independent coordinates y and velocities w: ydot = R_y v, w = R_w v.
 
-Where an entry of `virtual` is not negative, it is the number of a velocity of a cut joint, which stands for the
+If an entry of `virtual` is not negative, it is the index of a cut joint's velocity, which replaces the
 row; LEFT and TANGENT (`liedyn.mechanics.constraints.free_velocities`) leave the choice to the kernel. In lanes R_y has
-a register for each number, and so has R_w for tangent spaces, of which each state has its own.
+a register for each number, and so has R_w for tangent spaces, which differ from state to state.
 """
 
 LocalSpace = namedtuple("LocalSpace", "A B f0 w a lam residual psi G M N X da balance")
 """The local state space of one state, or of W states in lanes, as kernels write it.
 
 M, N = [N 0], X = [Delta S], da and balance are padded to whole registers. Before `complete_derivatives` da and
-balance are those that belong to wdot = 0.
+balance belong to wdot = 0.
 """
 
 Directions = namedtuple("Directions", "N X D balance")
-"""Columns: displacements N of q, X of v, D of the accelerations, and what of their forces is left to balance."""
+"""Columns: displacements N of q, X of v, D of the accelerations, and the forces still to be balanced."""
 
 COORDINATES = group(Coordinates, MATRIX, INTEGERS, MATRIX, INTEGERS)
 SPACE = group(LocalSpace, *[MATRIX] * 2, *[VECTOR] * 6, *[MATRIX] * 6)

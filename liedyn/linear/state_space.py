@@ -279,7 +279,7 @@ class LocalStateSpace:
 
 _NAMES = tuple(LocalStateSpace.__dataclass_fields__)
 _SHOWN = 8
-"""States or inputs up to which the matrices are shown."""
+"""Largest number of states or inputs for which the matrices are printed."""
 
 
 def _at_index(name, found, models, chosen):

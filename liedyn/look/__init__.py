@@ -1,1 +1,1 @@
-"""What people look at: pictures, moving pictures, the viewer in a browser, the command line."""
+"""Output for people: plots, animations, the viewer in a browser, the command line."""

@@ -1,4 +1,4 @@
-"""Trajectories as moving pictures, with matplotlib (``pip install 'liedyn[plot]'``)."""
+"""Animations of trajectories, with matplotlib (``pip install 'liedyn[plot]'``)."""
 import shutil
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from liedyn.machine.progress import Progress
 from liedyn.machine.texts import drawn
 
 MOST_FRAMES = 10_000
-"""Of a moving picture: more is a mistake of units."""
+"""Largest number of pictures of an animation: more are a mistake of units."""
 
 
 def animate(trajectory, path, robot, speed, rate, progress):
@@ -55,7 +55,7 @@ def animate(trajectory, path, robot, speed, rate, progress):
                 ax.clear()
                 mechanism(robot, trajectory.q[k], ax)
                 _frame(ax, limits, f"{drawn(trajectory.robot)}, t = {time:.2f} s")
-                if picture.get_layout_engine() is not None:  # once: it is most of the time of a picture
+                if picture.get_layout_engine() is not None:  # only once: it takes most of the time of a picture
                     picture.draw_without_rendering()
                     picture.set_layout_engine("none")
                 writer.grab_frame()
@@ -68,7 +68,7 @@ def animate(trajectory, path, robot, speed, rate, progress):
 
 
 def _limits(robot, q):
-    """Lower and upper corner of all that is seen of a run, in the axes of the picture."""
+    """Lower and upper corner of all that is visible during a run, in the axes of the picture."""
     normal = plane_of(robot, poses_of(robot, q[0]))
     directions = axes_of_view(robot, normal)
     seen = [np.vstack(list(_seen(robot, poses_of(robot, each)))) @ directions.T for each in q]

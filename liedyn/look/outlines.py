@@ -1,10 +1,10 @@
-"""Lines that show a body where it is held by nothing: edges of its shapes, of what touches or rolls, of its inertia."""
+"""Outlines of bodies that are held by no joint or at one point only: edges of shapes, contacts, inertia boxes."""
 import numpy as np
 
 
 def outlines(robot):
-    """Lines (k, 3) in the body's frame, by name of the body: edges of its shapes, those to be seen if there are any;
-    else of what touches or rolls; else of a box with the body's inertia. None of a point."""
+    """Lines (k, 3) in the body's frame, by name of the body: edges of its shapes, visible ones if there are any;
+    else of its contact or rolling geometry; else of a box with the body's inertia. No lines for a point mass."""
     frames = {frame.name: frame for frame in robot.model.frames}
     shapes = {name: {"visual": [], "collision": []} for name in robot.body_names}
     for shape in robot.model.shapes:
@@ -28,7 +28,7 @@ def _moved(line, placement):
 
 
 def _ring(a, b, axis, height=0.0):
-    """An ellipse about an axis, a and b along the other two in their order, or along any two."""
+    """An ellipse about an axis, with semi-axes a and b along the other two in their order, or along any two."""
     angle, axis = np.linspace(0.0, 2.0 * np.pi, 41), np.asarray(axis, float) / np.linalg.norm(axis)
     first = np.eye(3)[(np.abs(axis).argmax() + 1) % 3]
     first = first - (first @ axis) * axis
@@ -37,7 +37,7 @@ def _ring(a, b, axis, height=0.0):
 
 
 def _edges(kind, size):
-    """Lines (k, 3) that show a shape; none of planes and meshes."""
+    """Lines (k, 3) that outline a shape; none for planes and meshes."""
     x, y, z = np.eye(3)
     if kind == "box":
         half, corners = 0.5 * np.asarray(size), np.array([[1, 1], [-1, 1], [-1, -1], [1, -1], [1, 1]])
@@ -59,7 +59,7 @@ def _edges(kind, size):
 
 
 def _inertia_box(body):
-    """Edges of the box of even density that has the mass and the inertia of a body; none of points."""
+    """Edges of the homogeneous box with the mass and the inertia of a body; none for points."""
     if not body.mass > 0.0:
         return []
     moments, axes = np.linalg.eigh(body.inertia)

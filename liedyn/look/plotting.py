@@ -1,8 +1,8 @@
-"""Pictures of mechanisms and of poles, with matplotlib (``pip install 'liedyn[plot]'``).
+"""Plots of mechanisms and of poles, with matplotlib (``pip install 'liedyn[plot]'``).
 
-A body is drawn through the points where joints hold it: a bar for two, an outlined patch for more. One that nothing
-holds, or at its origin only, is drawn by the edges of its shapes, of what rolls, or of a box with its inertia. Only the
-pose of every body is needed. A mechanism that moves in one plane is shown in that plane, any other in perspective.
+A body is drawn through the points where joints hold it: as a bar for two, an outlined patch for more. A body that is
+held nowhere, or at its origin only, is drawn by the edges of its shapes, of its rolling geometry, or of a box with its
+inertia. Only the poses of the bodies are needed. A planar mechanism is shown in its plane, any other in perspective.
 """
 import numpy as np
 
@@ -25,9 +25,9 @@ def mechanism(robot, q, ax=None):
     ----------
     robot : Robot
     q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)]. Loops that are open are drawn open.
+        Configuration [rad, m; quaternions (x, y, z, w)]. Open loops are drawn open.
     ax : matplotlib axes, optional
-        Where to draw; for a mechanism that is not planar, axes with ``projection="3d"``. Default: a new figure of
+        Axes to draw in; with ``projection="3d"`` for a mechanism that is not planar. Default: a new figure of
         pyplot.
 
     Returns
@@ -89,7 +89,7 @@ def poles(eigenvalues, ax=None):
     eigenvalues : array_like
         Complex numbers [1/s], of any shape.
     ax : matplotlib axes, optional
-        Where to draw. Default: a new figure of pyplot.
+        Axes to draw in. Default: a new figure of pyplot.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def save_picture(path, robot, q, eigenvalues):
     Parameters
     ----------
     path : str or Path
-        The ending says the format: ``.png``, ``.pdf``, ``.svg``.
+        The file type determines the format: ``.png``, ``.pdf``, ``.svg``.
     robot : Robot
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)].
@@ -184,7 +184,7 @@ def poses_of(robot, q):
 
 
 def plane_of(robot, poses):
-    """The unit normal of the plane in which every joint moves its child; None if there is no such plane."""
+    """The unit normal of the plane of motion of all joints; None if there is no such plane."""
     turning, sliding = [], []
     for joint in robot.model.joints:
         axes = [poses[joint.parent][:3, :3] @ joint.placement[:3, :3] @ axis for axis in joint.axes]
@@ -216,7 +216,7 @@ def axes_of_view(robot, normal):
 
 
 def _place_of(joint, poses):
-    """Where a joint is drawn: a sliding one where rod and barrel meet (`points_of`)."""
+    """The point where a joint is drawn: for a sliding one where rod and barrel meet (`points_of`)."""
     start, end = poses[joint.parent][:3, 3], poses[joint.child][:3, 3]
     if joint.kind in SLIDING and joint.parent != GROUND:
         return start + 0.475 * (end - start)
@@ -224,7 +224,7 @@ def _place_of(joint, poses):
 
 
 def points_of(robot, poses):
-    """World points through which each body is drawn, and how thick."""
+    """World points through which each body is drawn, and line widths."""
     points = {name: [poses[name][:3, 3]] for name in poses}
     thick = dict.fromkeys(poses, 1.0)
     for joint in robot.model.joints:
@@ -246,14 +246,14 @@ def points_of(robot, poses):
             body = holder[body]
         points[body] += points[frame]
     for body in robot.model.bodies:
-        if np.ptp(points[body.name], axis=0).max() < 1e-9:  # held at one point only: show where its mass is
+        if np.ptp(points[body.name], axis=0).max() < 1e-9:  # held at one point only: show the centre of mass, too
             points[body.name].append((poses[body.name] @ np.append(body.com, 1.0))[:3])
     return {name: (np.array(points[name]), thick[name]) for name in points}
 
 
 @remembered
 def edges_of(robot):
-    """Lines (k, 3) in the body's frame by name of the bodies whose points of `points_of` are one (`outlines`)."""
+    """Lines (k, 3) in the body's frame, by name, for bodies with a single point in `points_of` (`outlines`)."""
     points, lines = points_of(robot, poses_of(robot, robot.home)), outlines(robot)
     return {name: lines[name] for name in robot.body_names
             if lines[name] and np.ptp(points[name][0], axis=0).max() < 1e-9}
@@ -276,7 +276,7 @@ def _hull(points):
 
 
 class _View:
-    """Points of space on matplotlib axes: projected onto `directions`, two or three rows."""
+    """Drawing of points in space on matplotlib axes: projected onto `directions`, two or three rows."""
 
     def __init__(self, ax, directions):
         self.ax, self.directions = ax, np.asarray(directions)

@@ -28,15 +28,15 @@ from liedyn.model.packed import NQ, NV, N_ROWS, PackedModel
 
 STAGES, WEIGHTS = np.array([0.0, 0.5, 0.5, 1.0]), np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
 NEWTON_STEPS, CONVERGED = 20, 1e-13
-"""Newton doubles the digits of a stage that the last one predicts to a few of them; a step of CONVERGED changes nothing
-that double precision could show in the next one."""
+"""Newton's method doubles the digits of a stage in each step; the initial guess has a few. A step below CONVERGED means
+that the next one would be below double precision."""
 
 Steps = namedtuple("Steps", "A B q v done")
-"""Results, a row for each state: derivatives by state and inputs, where the step ends, and was it made?"""
+"""Results, a row for each state: derivatives by state and inputs, state at the end of the step, 1 if it was made."""
 
 Stage = namedtuple("Stage", "q v change world G residual gamma e choosable")
-"""The state of a stage; the displacement that leads there; terms of the constraints and the elimination; 1 for the
-coordinates that depend on the others."""
+"""The state of a stage; the displacement from the beginning of the step; terms of the constraints and the elimination;
+1 for dependent coordinates."""
 
 
 @inline

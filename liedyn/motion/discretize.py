@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike, IndependentNames, Wrenches
 
 LARGEST_TURN = 0.5 * np.pi
-"""A ball or free joint turns by a quarter turn at most in one step: further off its local coordinates are stretched."""
+"""Largest rotation [rad] of a ball or free joint in one step: beyond, its local coordinates are distorted."""
 
 
 def discretize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[Any, ...] | None = None,

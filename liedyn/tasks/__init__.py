@@ -1,5 +1,4 @@
-"""What is looked for: configurations that reach, operating points, plans, optimal motions, parameters of measured
-motions.
+"""Tasks: inverse kinematics, operating points, plans, optimal motions, identification of parameters.
 
-In: a robot and what is wanted; out: a result that says how well it was found, or an error that names why not.
+Input: a robot and what is wanted. Output: a result with measures of its quality, or an error that names the reason.
 """

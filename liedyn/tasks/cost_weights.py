@@ -1,4 +1,4 @@
-"""Weights of quadratic costs as users give them: numbers, diagonals, matrices, or numbers by name."""
+"""Weights of quadratic costs from the user's arguments: numbers, diagonals, matrices, or numbers by name."""
 import numpy as np
 
 from liedyn.machine.arguments import floats
@@ -11,7 +11,7 @@ def weight(name, value, labels, definite):
     Raises
     ------
     InputError
-        A shape that does not fit, an unknown label, or a matrix that is not symmetric or not (semi)definite.
+        A shape does not fit, a label is unknown, or the matrix is not symmetric or not (semi)definite.
     """
     if isinstance(value, dict):
         for each in value:
@@ -29,7 +29,7 @@ def weight(name, value, labels, definite):
     if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-12 * least:
         raise InputError(f"{name} must be symmetric")
     smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
-    # eigenvalues of a semidefinite matrix are zero to rounding
+    # eigenvalues of a semidefinite matrix are zero up to rounding
     if smallest < -1e-12 * least or definite and not smallest > 0.0:
         raise InputError(f"{name} must be positive {'definite' if definite else 'semidefinite'}, its smallest "
                          f"eigenvalue is {smallest:.3g}")

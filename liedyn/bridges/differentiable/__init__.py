@@ -1,1 +1,1 @@
-"""What the bridges to JAX, PyTorch and CasADi have in common: functions of a robot on plain numbers."""
+"""The common part of the bridges to JAX, PyTorch and CasADi: functions of a robot on arrays of numbers."""

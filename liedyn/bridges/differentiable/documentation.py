@@ -1,4 +1,4 @@
-"""What the functions of `liedyn.jax`, `liedyn.torch` and `liedyn.casadi` do: the same in all three."""
+"""Documentation of the functions that `liedyn.jax`, `liedyn.torch` and `liedyn.casadi` have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Text(NamedTuple):
-    """Of a function: names of its arguments and what it returns, in words of ARGUMENTS and RESULTS, and its source."""
+    """For a function: names of its arguments and results, described in ARGUMENTS and RESULTS, and its source."""
 
     summary: str
     arguments: str
@@ -104,9 +104,9 @@ DOCUMENTATION = """{summary}
 
 
 def documented(array: str, shapes: dict[str, str] = ROWS) -> Callable[[Function], Function]:
-    """Decorator: the text of a function of this name, for arrays of this kind and these shapes, before its examples."""
+    """Decorator: puts the text for a function of this name, for this kind of arrays and shapes, before its examples."""
     def add(function):
-        if function.__doc__:  # not under python -OO
+        if function.__doc__:  # there are no docstrings under python -OO
             text = TEXTS[function.__name__]
             arguments = "\n    ".join(ARGUMENTS[each] for each in text.arguments.split())
             full = DOCUMENTATION.format(summary=text.summary, arguments=arguments, result=RESULTS[text.result],

@@ -1,10 +1,10 @@
-"""Operations that take the inertial parameters of all bodies as an argument, to identify or to design them.
+"""Operations with the inertial parameters of all bodies as an argument, for identification or design.
 
 Equations of motion are linear in the parameters pi: with the regressor Y = dID/dpi at constant accelerations,
 
     dtau/dpi = Y of inverse dynamics        da/dpi = -(da/dtau) Y,  dlambda/dpi = -(dlambda/dtau) Y of forward dynamics
 
-Those of steps and runs come from their `Tape`, as by any other parameter.
+Derivatives of steps and runs come from their `Tape`, as for any other parameter.
 """
 import numpy as np
 
@@ -24,17 +24,17 @@ class OfInertia(Operation):
         self._last = None, None
 
     def evaluate(self, *x):
-        """The results, a tuple."""
+        """The results as a tuple."""
         return self._each(lambda operation, *x: operation.evaluate(*x), x)
 
     def differentiate(self, *x):
-        """The results, a tuple, and the matrices of the derivative, another."""
+        """The results as a tuple, and the matrices of the derivative as another."""
         count = len(self.results)
         found = self._each(lambda operation, *x: sum(operation.differentiate(*x, inertia=True), ()), x)
         return found[:count], found[count:]
 
     def _each(self, function, x):
-        """A function of an operation and its arguments, for each robot that the parameters ask for."""
+        """Evaluates a function of an operation and its arguments, for each set of parameters with its own robot."""
         *x, pi = map(np.asarray, x)
         lead = pi.shape[:-2]
         pi = pi.reshape(-1, *pi.shape[-2:])
@@ -46,7 +46,7 @@ class OfInertia(Operation):
         return tuple(np.reshape(each, lead + np.shape(each)[1:]) for each in map(np.stack, found))
 
     def _of(self, pi):
-        """The operation of the robot with these parameters; the last one is kept."""
+        """The operation of the robot with these parameters; the last one is stored."""
         key, operation = self._last
         if key != pi.tobytes():
             operation = self.make(with_inertial_parameters(self.robot, pi), *self.options)
@@ -60,5 +60,5 @@ def _of_inertia(robot, make, *options):
 
 
 def operation(make, robot, options, inertia):
-    """The operation `make(robot, *options)`; where inertial parameters are given, with these as its last argument."""
+    """The operation `make(robot, *options)`; if inertial parameters are given, with these as its last argument."""
     return make(robot, *options) if inertia is None else _of_inertia(robot, make, *options)

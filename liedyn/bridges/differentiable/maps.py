@@ -1,8 +1,9 @@
-"""The derivative of an operation as a linear map, in the arrays of any framework: applied forwards and in reverse.
+"""The derivative of an operation as a linear map, on the arrays of any framework: applied forward and in reverse.
 
-`tools` has NumPy's names of functions on the framework's arrays (`jax.numpy`, `numpy`); `scan(f, start, sequences)` its
-loop over the first axis of sequences: f(carried, elements) gives what is carried on and a row, and it returns what is
-carried out and all rows. All arrays have the same leading axes, and arguments and results one axis behind them.
+`tools` has functions with NumPy's names for the framework's arrays (`jax.numpy`, `numpy`); `scan(f, start, sequences)`
+is its loop over the first axis of sequences: f(carried, elements) returns the next carried value and a row; scan
+returns the last carried value and all rows. All arrays have the same leading axes, and arguments and results one more
+axis.
 """
 import numpy as np
 
@@ -19,7 +20,7 @@ def times_transposed(A, y):
 
 
 class Blocks:
-    """A matrix for every result and argument, result by result."""
+    """One matrix for every result and argument, result by result."""
 
     def __init__(self, arguments, results):
         self.arguments, self.results = arguments, results
@@ -33,45 +34,45 @@ class Blocks:
         return [(y, x) for y in self.results for x in self.arguments]
 
     def patterns(self):
-        """Which entries of `dense` can be other than zero."""
+        """Masks of the entries of `dense` that can be non-zero."""
         return [np.ones(shape, bool) for shape in self.shapes()]
 
     def dense(self, matrices):
-        """For every result and argument, result by result, the matrix of all partial derivatives, in NumPy's arrays."""
+        """For every result and argument, result by result, the matrix of all partial derivatives, as NumPy arrays."""
         return matrices
 
     def forward(self, tools, scan, matrices, changes):
-        """Changes of the results; None stands for an argument that does not change."""
+        """Changes of the results; None means that an argument does not change."""
         count = len(self.arguments)
         rows = [matrices[k:k + count] for k in range(0, len(matrices), count)]
         return [sum((times(A, x) for A, x in zip(row, changes) if x is not None), tools.zeros_like(row[0][..., 0]))
                 for row in rows]
 
     def reverse(self, tools, scan, matrices, gradients):
-        """Gradients by the arguments, from those by the results."""
+        """Gradients by the arguments, from the gradients by the results."""
         count = len(self.arguments)
         return [sum(times_transposed(A, y) for A, y in zip(matrices[k::count], gradients)) for k in range(count)]
 
 
 class Chain:
-    """x_{k+1} = A_k x_k + B_k u_k + C_k p: of arguments q, v, u and, if there are any, parameters p; results are all q
-    and all v, in rows one behind the other."""
+    """x_{k+1} = A_k x_k + B_k u_k + C_k p: for arguments q, v, u and, if there are any, parameters p; the results are
+    all q and all v, as rows in the order of time."""
 
     def __init__(self, steps, nq, nv, nu, parameters=None):
         self.steps, self.nq, self.nv, self.nu, self.parameters = steps, nq, nv, nu, parameters
 
     def with_argument(self, size):
-        """The same with so many parameters."""
+        """The same chain with `size` parameters."""
         return Chain(self.steps, self.nq, self.nv, self.nu, size)
 
     def shapes(self):
-        """Of all A, all B, and all C if there are parameters."""
+        """Shapes of all A, all B, and all C if there are parameters."""
         n = self.nq + self.nv
         columns = [n, self.nu] if self.parameters is None else [n, self.nu, self.parameters]
         return [(self.steps, n, count) for count in columns]
 
     def patterns(self):
-        """Which entries of `dense` can be other than zero: forces act on what comes later."""
+        """Masks of the entries of `dense` that can be non-zero: forces affect later states only."""
         later = np.tri(self.steps + 1, self.steps, -1, bool)
         sizes = [size * (self.steps + 1) for size in (self.nq, self.nv)]
         last = [] if self.parameters is None else [self.parameters]
@@ -80,7 +81,7 @@ class Chain:
             np.kron(later, np.ones((size, self.nu), bool)), *(np.ones((rows, count), bool) for count in last))]
 
     def dense(self, matrices):
-        """For every result and argument, result by result, the matrix of all partial derivatives, in NumPy's arrays."""
+        """For every result and argument, result by result, the matrix of all partial derivatives, as NumPy arrays."""
         A, B, *C = matrices
         lead, n, p = A.shape[:-3], self.nq + self.nv, self.parameters or 0
         J = np.zeros((*lead, self.steps + 1, n, n + self.steps * self.nu + p))
@@ -121,7 +122,7 @@ class Chain:
         return [rows[..., :self.nq].reshape(*lead, -1), rows[..., self.nq:].reshape(*lead, -1)]
 
     def reverse(self, tools, scan, matrices, gradients):
-        """Gradients by q, v and u, from those by all q and v."""
+        """Gradients by q, v and u, from the gradients by all q and v."""
         lead = matrices[0].shape[:-3]
         rows = tools.concatenate([y.reshape(*lead, self.steps + 1, -1) for y in gradients], -1)[..., None]
         A, B, *C, y = (tools.flip(tools.moveaxis(x, -3, 0), (0,)) for x in (*matrices, rows))

@@ -1,8 +1,8 @@
-"""Functions of a robot as the bridges see them: arrays of numbers in, arrays of numbers out, and their Jacobians.
+"""Functions of a robot for the bridges: from arrays of numbers to arrays of numbers, with their Jacobians.
 
-An `Operation` knows nothing of any framework. Its arguments and results are arrays with leading axes that all of them
-share. `evaluate` gives the results, `differentiate` the results and the matrices of the derivative by the numbers of
-the arguments, which come from the library's own exact functions. `map` says what kind of matrices they are
+An `Operation` does not depend on any framework. Its arguments and results are arrays with common leading axes.
+`evaluate` returns the results, `differentiate` the results and the matrices of the derivative by the numbers of
+the arguments, from the library's own exact functions. `map` is the structure of these matrices
 (`liedyn.bridges.differentiable.maps`); `liedyn.bridges.differentiable.quaternions` explains derivatives by the numbers
 of a quaternion.
 """
@@ -56,9 +56,9 @@ class Operation:
     arguments, results : dict
         Shapes by name, without leading axes. Those named q are configurations.
     bundle : callable
-        Makes what users get of the results.
+        Makes the user's result from the arrays of results.
     map : Blocks or Chain
-        What its derivative is.
+        Structure of the derivative.
     """
 
     bundle: Any = staticmethod(lambda only: only)
@@ -67,11 +67,11 @@ class Operation:
         self.robot, self.arguments, self.results, self._memo = robot, arguments, results, {}
         self.map = Blocks([size(shape) for shape in arguments.values()], [size(shape) for shape in results.values()])
 
-    def __getstate__(self):  # what frameworks keep does not travel with the robot
+    def __getstate__(self):  # objects of frameworks are not pickled with the robot
         return vars(self) | {"_memo": {}}
 
     def lead(self, *shapes):
-        """The leading axes that arguments of these shapes share.
+        """The common leading axes of arguments of these shapes.
 
         Raises
         ------
@@ -90,11 +90,12 @@ class Operation:
             raise InputError(f"leading axes do not broadcast: {given}") from None
 
     def evaluate(self, *x):
-        """The results, a tuple, of arguments with the same leading axes (arrays that NumPy understands)."""
+        """The results as a tuple, for arguments with the same leading axes (arrays that NumPy accepts)."""
         return self._evaluate(*self._with_rotations(x)[0])
 
     def differentiate(self, *x, inertia=False):
-        """The results, a tuple, and the matrices of the derivative, another; by the inertial parameters too, if asked.
+        """The results as a tuple, and the matrices of the derivative as another, optionally by the inertial parameters
+        too.
         """
         x, lengths = self._with_rotations(x)
         found, slopes = self._differentiate(*x)
@@ -110,14 +111,15 @@ class Operation:
         return found, tuple(matrices)
 
     def _with_rotations(self, x):
-        """The arguments, of which q is the first, with unit quaternions, and the lengths that they had."""
+        """The arguments, of which q is the first, with unit quaternions, and the original lengths of the
+        quaternions."""
         q, *others = map(np.asarray, x)
         q, lengths = with_unit_quaternions(self.robot, q)
         return (q, *others), lengths
 
 
 class Rnea(Operation):
-    """Forces tau of the open tree that go with accelerations a."""
+    """Generalised forces tau of the open tree for accelerations a."""
 
     def __init__(self, robot):
         super().__init__(robot, state(robot) | {"a": (robot.nv,)}, {"tau": (robot.nv,)})
@@ -196,18 +198,18 @@ def forward_dynamics(robot):
 def poses(robot, body=None):
     """The operation of `forward_kinematics`, or of `pose`."""
     if body is not None:
-        robot.body_index(body)  # unknown ones are refused
+        robot.body_index(body)  # raises an error for unknown bodies
     return Poses(robot, body)
 
 
 def regressor(robot, q, v, a):
-    """dID/dpi, of all bodies side by side, (..., nv, 10 nbodies)."""
+    """dID/dpi, for all bodies side by side, (..., nv, 10 nbodies)."""
     Y = inertial_regressor(robot, q, v, a)
     return Y.reshape(*Y.shape[:-2], -1)
 
 
 def moved(T, J):
-    """The derivative T [J_j] of a pose T (..., 4, 4) by each coordinate, of its 16 numbers, shape (..., 16, nv)."""
+    """The derivatives T [J_j] of a pose T (..., 4, 4) by the coordinates, for its 16 numbers, shape (..., 16, nv)."""
     R, w, v = T[..., :3, :3], J[..., :3, :], J[..., 3:, :]
     change = np.zeros(T.shape[:-2] + (4, 4, J.shape[-1]))
     for k in range(3):  # column k of R [w] is R (w x e_k)
@@ -222,5 +224,5 @@ def state(robot):
 
 
 def size(shape):
-    """How many numbers."""
+    """Number of entries."""
     return math.prod(shape)

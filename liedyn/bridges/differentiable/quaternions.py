@@ -1,11 +1,11 @@
-"""Between the numbers of q and the tangent space at q, for frameworks to which a configuration is a plain array.
+"""Maps between the numbers of q and the tangent space at q, for frameworks with configurations as plain arrays.
 
-In liedyn derivatives by q live in the tangent space: theta moves q to q exp(theta). The numbers of q move with it by
-dq = Q(q) theta, the same Q as of q_dot = Q(q) v: ones for revolute and prismatic joints, half a quaternion product for
-rotations, R for the place of a free joint.
+In liedyn derivatives by q refer to the tangent space: theta moves q to q exp(theta). The numbers of q then change by
+dq = Q(q) theta, with the same Q as in q_dot = Q(q) v: ones for revolute and prismatic joints, half a quaternion product
+for rotations, R for the position of a free joint.
 
-Quaternions are four numbers there, of any length but zero. A function of the robot is one of the rotation that they
-stand for, hence the same along a ray from zero: f(Q) = f(Q / |Q|). So theta = W(q) dq with W Q = 1, and W is zero along
+In frameworks quaternions are four numbers of any length but zero. A function of the robot depends on the rotation only,
+and is therefore constant along a ray from zero: f(Q) = f(Q / |Q|). So theta = W(q) dq with W Q = 1, and W is zero along
 the ray; derivatives by the numbers are derivatives in the tangent space times W.
 """
 import numpy as np
@@ -19,14 +19,14 @@ from liedyn.model.remembered import remembered
 
 @remembered
 def rotations(robot):
-    """Where the quaternions are: (first place in q, first place in v, has a place of its own) of each."""
+    """For each quaternion (first index in q, first index in v, true for a free joint, which has a position too)."""
     return [(int(link[LINK_IQ]), int(link[LINK_IV]), link[LINK_PRIMITIVE] == FREE)
             for link in links_of(robot.packed)[0] if link[LINK_PRIMITIVE] in (SPHERICAL, FREE)]
 
 
 @remembered
 def _plain(robot):
-    """Q of all joints of one degree of freedom, shape (nq, nv); zeros for the others."""
+    """Q for all joints with one degree of freedom, shape (nq, nv); zeros for the others."""
     Q, turning = np.zeros((robot.nq, robot.nv)), [i for _, i, _ in rotations(robot)]
     for link in links_of(robot.packed)[0]:
         if link[LINK_IV] not in turning and link[LINK_PRIMITIVE] not in (SPHERICAL, FREE):
@@ -35,12 +35,12 @@ def _plain(robot):
 
 
 def with_unit_quaternions(robot, q):
-    """q (..., nq) with quaternions of unit length, and the lengths that they had, shape (..., number of quaternions).
+    """q (..., nq) with unit quaternions, and their original lengths, shape (..., number of quaternions).
 
     Raises
     ------
     InputError
-        A quaternion is zero, and so no rotation.
+        A quaternion is zero, and represents no rotation.
     """
     places = rotations(robot)
     if not places:
@@ -68,7 +68,7 @@ def rates(robot, q):
 
 
 def tangent(robot, q, lengths):
-    """W (..., nv, nq) with theta = W dq, at a q with unit quaternions which had these lengths: Q W Q = Q."""
+    """W (..., nv, nq) with theta = W dq, at a q with unit quaternions whose original lengths are given: Q W Q = Q."""
     Q = rates(robot, q)
     W = np.swapaxes(Q, -1, -2).copy()
     for each, (k, i, _) in enumerate(rotations(robot)):

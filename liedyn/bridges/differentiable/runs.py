@@ -1,7 +1,7 @@
-"""Steps and runs of `simulate` as operations: classical Runge-Kutta, projection, forces held in each step.
+"""Steps and runs of `simulate` as operations: classical Runge-Kutta method, projection, constant forces in each step.
 
 The derivatives of all steps of all runs of a batch come from one `Tape` (`liedyn.motion.gradients`), on which the runs
-lie one behind the other; those of a run are a chain of them.
+follow one another; the derivative of a run is a chain of those of its steps.
 """
 # mypy: ignore-errors
 from collections import namedtuple
@@ -27,11 +27,11 @@ from liedyn.motion.simulation.simulate import simulate
 State = namedtuple("State", "q v")
 State.__doc__ = """A configuration q (..., nq) and a velocity v (..., nv); of a run with one row more than steps."""
 Rows = namedtuple("Rows", "t q v a tau lam status")
-"""Of runs one behind the other: what a `Tape` reads of a trajectory."""
+"""The data of a trajectory that a `Tape` reads, for runs that follow one another."""
 
 
 class Runs(Operation):
-    """What steps and runs have in common: the matrices of steps."""
+    """Common base of steps and runs: the matrices of steps."""
 
     bundle = State
 
@@ -43,11 +43,11 @@ class Runs(Operation):
         self.dt = dt
 
     def differentiate(self, *x, inertia=False):
-        """The results, a tuple, and for all steps A, B and, if asked, the derivative by the inertial parameters."""
+        """The results as a tuple, and for all steps A, B and, optionally, the derivative by the inertial parameters."""
         (q, v, tau), lengths = self._with_rotations(x)
         robot, lead = self.robot, q.shape[:-1]
         rows = self._rows(q, v, tau)
-        changes = [(own, []) for own in inertial_changes(robot)] if inertia else []  # nothing to force elements
+        changes = [(own, []) for own in inertial_changes(robot)] if inertia else []  # force elements have no inertia
         A, B, C = self._steps(rows, tau.reshape(-1, robot.nv), changes)
         matrices = [A, B, C] if inertia else [A, B]
         if robot.nq != robot.nv:
@@ -60,7 +60,7 @@ class Runs(Operation):
             x.reshape(*lead, *x.shape[1:]) for x in matrices)
 
     def _steps(self, rows, tau, changes):
-        """Derivatives (count, steps, 2 nv, ...) in tangent spaces by the state, tau, and changes of the model."""
+        """Derivatives (count, steps, 2 nv, ...) in tangent spaces by the state, by tau, and by changes of the model."""
         robot, (count, height) = self.robot, rows.q.shape[:2]
         grid, method = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt), METHODS["rk4"]
         tape = Tape(robot, rows.q[0, 0], rows.v[0, 0], grid, method, "projection", tau, None, None, (), changes)
@@ -77,7 +77,7 @@ class Runs(Operation):
 
 
 class Run(Runs):
-    """The states of a run, from that at its start and the forces that are held in each step."""
+    """The states of a run, from the initial state and the forces, which are constant in each step."""
 
     def __init__(self, robot, steps, dt):
         super().__init__(robot, dt, state(robot) | {"tau": (steps, robot.nv)},
@@ -86,7 +86,7 @@ class Run(Runs):
         self.map = Chain(steps, robot.nq, robot.nv, robot.nv)
 
     def evaluate(self, *x):
-        """All q and v; the first ones are those that are given, with quaternions of whatever length."""
+        """All q and v; the first ones are the given ones, with quaternions of any length."""
         q, v = super().evaluate(*x)
         q[..., 0, :] = x[0]
         return q, v
@@ -126,14 +126,14 @@ class Step(Runs):
         return tuple(x[:, 1].reshape(*q.shape[:-1], -1) for x in (found.q, found.v))
 
     def differentiate(self, *x, inertia=False):
-        """The results, a tuple, and the matrices of the derivative, another."""
+        """The results as a tuple, and the matrices of the derivative as another."""
         (q, v), matrices = super().differentiate(*x, inertia=inertia)
         n, (A, *others) = self.robot.nq, (X[..., 0, :, :] for X in matrices)
         return (q[..., 1, :], v[..., 1, :]), tuple(
             X[..., rows, :] for rows in (slice(n), slice(n, None)) for X in (A[..., :n], A[..., n:], *others))
 
     def _rows(self, q, v, tau):
-        """Start and end of each step, with what is known of the start."""
+        """Beginning and end of each step, with what is known at the beginning."""
         robot = self.robot
         q, v, tau = q.reshape(-1, robot.nq), v.reshape(-1, robot.nv), tau.reshape(-1, robot.nv)
         ends = [one_step(robot, *each, self.dt) for each in zip(q, v, tau)]
@@ -144,7 +144,7 @@ class Step(Runs):
 
 
 def with_speeds(X):
-    """The matrix that is X for configurations and one for velocities."""
+    """The block-diagonal matrix with X for configurations and the identity for velocities."""
     rows, columns = X.shape[-2:]
     n = min(rows, columns)
     out = np.zeros((*X.shape[:-2], rows + n, columns + n))
@@ -174,7 +174,7 @@ def rollout(robot, dt, shape):
     Raises
     ------
     InputError
-        They do not say how many steps there are, or a step is not positive.
+        The number of steps does not follow from the shape, or a step is not positive.
     """
     if len(shape) < 2 or shape[-1] != robot.nv or not shape[-2]:
         raise InputError(f"tau must have shape (..., steps, {robot.nv}), got {tuple(shape)}")

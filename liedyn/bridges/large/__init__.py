@@ -1,7 +1,7 @@
-"""Jobs that outgrow a machine: many rows, in chunks, on the workers of a Dask cluster.
+"""Jobs too large for one machine: many rows, in chunks, on the workers of a Dask cluster.
 
-`mapping` has the public functions, `chunks` computes one chunk, `cluster` sends chunks to workers and collects what
-they make, `results` keeps it in memory, in .npz files or in Zarr, and `transport` packs robots for the way.
+`mapping` has the public functions, `chunks` computes one chunk, `cluster` sends chunks to workers and collects their
+results, `results` stores them in memory, in .npz files or in Zarr, and `transport` serialises robots.
 """
 from liedyn.bridges.large.mapping import map_parameters, map_states
 from liedyn.bridges.large.results import LargeResult, open_results

@@ -1,4 +1,4 @@
-"""One chunk of rows: what is computed of it, on a worker or in the process that asks."""
+"""Computation of one chunk of rows, on a worker or in the calling process."""
 import warnings
 from typing import NamedTuple
 
@@ -16,16 +16,16 @@ FUNCTIONS = {
     "trim": (trim, ("q", "v", "u", "tau", "freedom", "reached")),
     "simulate": (simulate, ("q", "v")),
 }
-"""What takes a batch of states, by name, and what of its result is kept unless told otherwise."""
+"""Functions of a batch of states, by name, and the results stored by default."""
 ONE = "result"
-"""The name of what a function returns that returns one array or number instead of several by name."""
+"""Name of the result of a function that returns one array or number instead of several by name."""
 
 
 class ChunkWork(NamedTuple):
-    """What is done with each chunk of a job.
+    """The computation for each chunk of a job.
 
     `function` is a name among FUNCTIONS, or a function of (robot, rows by name) for all rows of a chunk at once, or, if
-    `one_by_one`, of one parameter. `keep` names what is kept, None all.
+    `one_by_one`, of one parameter. `keep` has the names of the results to be stored, None for all.
     """
 
     function: object
@@ -36,19 +36,19 @@ class ChunkWork(NamedTuple):
 
 
 class Template(NamedTuple):
-    """Shape of one row, and type, of what a job computes."""
+    """Shape of one row, and type, of a result."""
 
     shape: tuple
     dtype: str
 
 
 class RowError(Exception):
-    """A function of the user has failed with an error that is none of liedyn's, or its results make no array.
+    """A user's function failed with an error that is not liedyn's, or its results form no array.
 
     Attributes
     ----------
     row : int
-        The row, or the first of those computed together, counted in the chunk.
+        Index in the chunk of the row, or of the first of the rows computed together.
     text : str
     """
 
@@ -58,9 +58,9 @@ class RowError(Exception):
 
 
 def computed(work, rows, count, template=None):
-    """Results of a chunk, and what went wrong in it.
+    """Results of a chunk, and its errors.
 
-    Rows that fail are found by halving: the others are computed all the same.
+    Rows that fail are found by halving; all other rows are computed.
 
     Parameters
     ----------
@@ -69,21 +69,21 @@ def computed(work, rows, count, template=None):
         Inputs of `count` rows by name, or their parameters.
     count : int
     template : dict of Template, optional
-        Names, shapes and types of the results; default: as they come.
+        Names, shapes and types of the results; default: those of the first rows.
 
     Returns
     -------
     arrays : dict of ndarray, shape (count, ...)
-        Where a row has failed not-a-number, zero or False.
+        NaN, zero or False for rows that failed.
     errors : dict
-        What went wrong, by number of the row in the chunk.
+        Errors by index of the row in the chunk.
 
     Raises
     ------
     LiedynError
-        The first error, where all rows fail and there is no template.
+        All rows fail and there is no template: the first error.
     RowError
-        A user's function raises something else.
+        A user's function raises another error.
     """
     if work.one_by_one:
         parts, errors = _one_by_one(work, rows)
@@ -106,7 +106,8 @@ def computed(work, rows, count, template=None):
 
 
 def _put(name, array, begin, end, values):
-    """Rows begin to end - 1; shorter ones, of runs that have all stopped early, leave the rest as it is."""
+    """Writes rows begin to end - 1; if these are shorter, from runs that all stopped early, the rest does not
+    change."""
     size = values.shape[1:]
     if len(size) != array.ndim - 1 or any(n > most for n, most in zip(size, array.shape[1:])):
         raise RowError(begin, f"{name} has shape {size} a row, in the first rows {array.shape[1:]}")
@@ -114,7 +115,7 @@ def _put(name, array, begin, end, values):
 
 
 def _halving(work, rows, begin, end, parts, errors):
-    """Compute rows begin to end - 1 at once or, where that fails, each half of them."""
+    """Computes rows begin to end - 1 at once or, if that fails, each half of them."""
     try:
         found, failed = _batch(work, {name: x[begin:end] for name, x in rows.items()}, end - begin)
     except LiedynError as error:
@@ -134,7 +135,7 @@ def _halving(work, rows, begin, end, parts, errors):
 
 
 def _batch(work, rows, count):
-    """Results of rows at once, and errors of runs among them."""
+    """Results of rows at once, and errors of some of the runs."""
     if callable(work.function):
         given = () if work.robot is None else (work.robot,)
         found, errors = _by_name(work.function(*given, **rows, **work.options)), {}
@@ -142,7 +143,7 @@ def _batch(work, rows, count):
     else:
         function, names = FUNCTIONS[work.function]
         with warnings.catch_warnings():
-            if work.function == "simulate":  # runs that fail are told by number of row
+            if work.function == "simulate":  # failed runs are listed by index of the row
                 warnings.simplefilter("ignore", ConditionWarning)
             result = function(work.robot, **rows, **work.options)
         errors = {index[0]: error for index, error in getattr(result, "errors", {}).items()}
@@ -186,7 +187,7 @@ def _by_name(found):
 
 
 def _kept(work, found, row=0):
-    """Of results by name those that are kept, as numbers."""
+    """The results to be stored, as numbers, by name."""
     missing = set(work.keep or ()) - set(found)
     if missing:
         raise InputError(f"nothing is called {listed(sorted(missing))} among the results: {listed(found)}")

@@ -1,4 +1,4 @@
-"""Chunks on their way to workers and back."""
+"""Sending chunks to workers, and collecting their results."""
 import contextlib
 import os
 
@@ -13,14 +13,14 @@ from liedyn.machine.typed_decorators import once
 
 CACHE = "LIEDYN_CACHE_DIR", "NUMBA_CACHE_DIR"
 AHEAD = 2
-"""Chunks that wait for each thread of the workers: it always has one, and the inputs of few are on their way."""
+"""Number of chunks sent ahead per thread of the workers: no thread waits, and few inputs are in memory."""
 PATIENCE = 30.0
 """Seconds to wait for a scheduler."""
 
 
 @contextlib.contextmanager
 def connected(client):
-    """A client of Dask: that of an address, of a cluster, or of worker processes of its own, one for each core."""
+    """A Dask client: for an address, for a cluster, or with own worker processes, one for each core."""
     distributed = needed("distributed")
     if isinstance(client, distributed.Client):
         yield client
@@ -44,10 +44,10 @@ def connected(client):
 
 
 def run(client, work, place, inputs, show):
-    """Compute the chunks that are not there yet; how many they were.
+    """Computes the missing chunks; returns their number.
 
-    No more chunks are on their way than workers can take, so inputs and results need little memory. What a worker had
-    when it died is computed again by another one.
+    No more chunks are sent than workers can process, so that inputs and results need little memory. Chunks of a worker
+    that dies are computed by another one.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ def run(client, work, place, inputs, show):
     work : bytes
         A `ChunkWork`, packed.
     place : Kept
-        Where results go.
+        Storage of the results.
     inputs : function of (begin, end)
-        What gives these rows to `rows_of` on a worker: arrays, or futures of them.
+        Returns these rows in a form that `rows_of` accepts on a worker: arrays, or futures of them.
     show : function of a number
-        Called with the number of chunks that are there.
+        Called with the number of chunks that are complete.
 
     Raises
     ------
     LiedynError
-        A chunk cannot be computed. Those under way are waited for, and kept.
+        A chunk cannot be computed. Chunks in progress are completed and stored.
     """
     distributed = needed("distributed")
     waiting = iter(sorted(set(range(place.chunks)) - place.done()))
@@ -86,7 +86,7 @@ def run(client, work, place, inputs, show):
         number = under_way.pop(future)
         try:
             failure, made = future.result()
-        except Exception as error:  # workers died again and again, or the chunk was more than they can hold
+        except Exception as error:  # workers died repeatedly, or the chunk was too large for them
             failure = said(error)
         if failure is None:
             place.take(number, made)
@@ -106,12 +106,12 @@ def _take(iterator, count):
 
 
 def compute(work, place, number, rows, cache):
-    """On a worker: compute a chunk and keep it.
+    """On a worker: computes a chunk and stores it.
 
-    Returns what went wrong, as text since not all errors can travel, or None; and what `place.take` is to have.
+    Returns the error as text, since not all errors can be serialised, or None; and the argument of `place.take`.
     """
     _use_cache(tuple(cache.items()))
-    numba.set_num_threads(1)  # of this thread; others of this worker have chunks of their own
+    numba.set_num_threads(1)  # for this thread; other threads of this worker compute their own chunks
     begin, end = place.rows(number)
     try:
         arrays, errors = computed(unpacked(work), rows_of(rows), end - begin, place.template)
@@ -123,7 +123,7 @@ def compute(work, place, number, rows, cache):
 
 
 def rows_of(rows):
-    """Rows by name as arrays: they may be a part of something that is read here, (array, begin, end)."""
+    """Rows by name as arrays; a tuple (array, begin, end) is a part that is read here."""
     if not isinstance(rows, dict):
         return rows
     return {name: np.asarray(x[0][x[1]:x[2]] if isinstance(x, tuple) else x) for name, x in rows.items()}
@@ -131,7 +131,7 @@ def rows_of(rows):
 
 @once
 def _use_cache(environment):
-    """Have this process read and keep kernels where the one that has started the job does, if it sees that folder."""
+    """Makes this process use the cache of kernels of the process that started the job, if it can access that folder."""
     there = {name: value for name, value in environment if os.path.isdir(value)}
     if there and any(os.environ.get(name) != value for name, value in there.items()):
         os.environ.update(there)

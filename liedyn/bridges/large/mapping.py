@@ -1,4 +1,4 @@
-"""What users call: a function on many states, or on many parameters, in chunks on a cluster."""
+"""Public functions: a function on many states, or on many parameters, in chunks on a cluster."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from liedyn.typing import PathLike
 
 FIRST_STATES = 16
-"""Rows that are computed beforehand where the job was started: they compile the kernels, those for lanes too, and
-tell names and shapes of the results."""
+"""Number of rows that are computed first, in the calling process: they compile the kernels, also those for lanes, and
+determine names and shapes of the results."""
 FIRST_PARAMETERS = 8
-"""Parameters that are tried beforehand, up to the first that does not fail."""
+"""Largest number of parameters that are tried first, up to the first that does not fail."""
 
 
 def map_states(function: str | Callable[..., Any], robot: Robot | None, states: dict[str, Any],
                keep: Sequence[str] | None = None, chunk: int = 10_000, save: PathLike | None = None, client: Any = None,
                progress: bool | None = None, **options: Any) -> LargeResult:
-    """Compute many states, more than a call or a machine can hold, in chunks on the workers of a Dask cluster.
+    """Compute many states, more than one call or one machine can hold, in chunks on the workers of a Dask cluster.
 
     ``map_states("linearize", robot, {"q": q, "v": v, "tau": tau})["A"]`` is ``linearize(robot, q, v, tau).A``.
 
@@ -41,51 +41,51 @@ def map_states(function: str | Callable[..., Any], robot: Robot | None, states: 
     ----------
     function : str or callable
         "linearize", "forward_dynamics", "trim" or "simulate"; or a function of the robot, the states of a chunk by name
-        and the options, that returns an array with a row for each state, or a dict of them.
+        and the options, which returns an array with a row for each state, or a dict of such arrays.
     robot : Robot or None
-        None for functions that take none.
+        None for functions without a robot.
     states : dict
-        Arrays by the name of the argument, each with a row for each state: of NumPy (files in memory, `numpy.memmap`,
-        too), of dask, or of Zarr. Other arguments are options.
+        Arrays by the name of the argument, each with a row for each state: of NumPy (also `numpy.memmap`),
+        of dask, or of Zarr. Other arguments are options.
     keep : sequence of str, optional
-        Which results are kept. Default: A, B, C, D, f0 of `linearize`; a, lam of `forward_dynamics`; q, v, u, tau,
-        freedom, reached of `trim`; q, v of `simulate` (t, a, tau, lam too if named); all that a function returns.
+        Results that are stored. Default: A, B, C, D, f0 of `linearize`; a, lam of `forward_dynamics`; q, v, u, tau,
+        freedom, reached of `trim`; q, v of `simulate` (t, a, tau, lam too if named); all results of a function.
     chunk : int
-        Most rows of a chunk. A chunk should take seconds, and fit into a worker's memory several times.
+        Largest number of rows of a chunk. A chunk should take seconds, and fit into a worker's memory several times.
     save : path, optional
-        Where results are kept: a Zarr group if it ends in ``.zarr``, else a folder of ``.npz`` files. Workers write to
-        it and must see it. Where an interrupted job has left chunks there, the same call computes the others only.
+        Storage of the results: a Zarr group if it ends in ``.zarr``, else a folder of ``.npz`` files, accessible to the
+        workers. If an interrupted job has left chunks there, the same call computes only the others.
         Default: in memory.
     client : distributed.Client, cluster, str or None
         Where it is computed: the address of a scheduler, such as ``"tcp://10.0.0.1:8786"``. Default: worker processes
-        on this machine, one for each core, which end with the call. Robot and function travel as cloudpickle: whoever
-        reaches a scheduler or a worker can run programs there.
+        on this machine, one for each core, which end with the call. Robot and function are sent by cloudpickle:
+        everyone who can access a scheduler or a worker can run programs there.
     progress : bool, optional
-        A progress bar of chunks: True (needs tqdm), False, or by default for jobs of some seconds.
+        A progress bar of chunks: True (needs tqdm), False, or by default for jobs longer than some seconds.
     **options
         Further arguments of the function, the same for all rows: ``independent=``, ``t_final=``, ``free=``.
 
     Returns
     -------
     LargeResult
-        Arrays by name; rows that failed, and why.
+        Arrays by name; failed rows with their errors.
 
     Raises
     ------
     InputError
-        No such function or result, states of different lengths, something that cannot be sent to other processes, a
-        scheduler that cannot be reached, or `save` holds the results of another job.
+        There is no such function or result, states have different lengths, an argument cannot be sent to other
+        processes, the scheduler cannot be reached, or `save` contains the results of another job.
     LiedynError
-        The first rows all fail (then that of the first one), a function raises an error that is none of liedyn's, or
-        workers die again and again; says at which chunk and row. What is saved stays. Or Dask is not installed.
+        All of the first rows fail (then the error of the first one), a function raises an error that is not liedyn's,
+        or workers die repeatedly; the message names chunk and row. Stored chunks remain. Or Dask is not installed.
 
     Notes
     -----
-    Rows that fail are found by halving their chunk; all others are computed. Kernels are compiled here, for a first few
-    rows, and workers load them from the cache (``LIEDYN_CACHE_DIR``, if that is set and they see it). Each task
-    computes in one thread. A worker that dies loses nothing: its chunks are computed by others. An interrupted job is
-    known by its robot, function, options, chunks and states; of dask and Zarr arrays by their shapes and first rows.
-    Scripts that start worker processes need the line ``if __name__ == "__main__":``, as with `multiprocessing`.
+    Rows that fail are found by halving their chunk; all others are computed. Kernels are compiled in the calling
+    process, for a few rows, and workers load them from the cache (``LIEDYN_CACHE_DIR``, if it is set and accessible to
+    them). Each task computes in one thread. Chunks of a worker that dies are computed by others. An interrupted job is
+    recognised by its robot, function, options, chunks and states; for dask and Zarr arrays by their shapes and first
+    rows. Scripts that start worker processes need the line ``if __name__ == "__main__":``, as with `multiprocessing`.
 
     Examples
     --------
@@ -129,14 +129,14 @@ def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence
     Parameters
     ----------
     function : callable
-        ``function(parameter, **options)``, which makes a robot with `liedyn.Builder.of`, for example, and returns what
-        is asked of it: a number, an array, or a dict of them. Errors of liedyn count as a failed row.
+        ``function(parameter, **options)``, which makes a robot with `liedyn.Builder.of`, for example, and returns
+        a number, an array, or a dict of them. Errors of liedyn count as a failed row.
     parameters : sequence, array or dask.bag.Bag
-        One parameter after the other, anything that can be pickled; the rows of an array.
+        Parameters, any objects that can be pickled; the rows of an array.
     keep : sequence of str, optional
-        Which of the results by name are kept; default: all.
+        Names of the results that are stored; default: all.
     chunk : int
-        Most parameters of a chunk, which should take seconds.
+        Largest number of parameters of a chunk, which should take seconds.
     save, client, progress : optional
         As in `liedyn.map_states`.
     **options
@@ -145,7 +145,7 @@ def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence
     Returns
     -------
     LargeResult
-        Arrays by name, ``"result"`` if the function returns no dict; parameters that failed, and why.
+        Arrays by name, ``"result"`` if the function returns no dict; failed parameters with their errors.
 
     Raises
     ------
@@ -154,8 +154,8 @@ def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence
 
     Notes
     -----
-    See `liedyn.map_states`. Functions defined in a script or a notebook travel with what they use; modules must be
-    there where the workers are.
+    See `liedyn.map_states`. Functions defined in a script or a notebook are sent with all that they use; modules must
+    be installed on the workers.
 
     Examples
     --------
@@ -188,10 +188,10 @@ def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence
 
 
 def _map(work, count, chunk, save, client, progress, known, inputs, first):
-    """Send chunks to workers, once the first rows have told what the results are."""
+    """Sends chunks to workers, after the first rows have determined the shapes of the results."""
     for module in ("cloudpickle", "dask", "distributed", *(["zarr"] if str(save).endswith(".zarr") else [])):
         needed(module)
-    chunk = -(-count // -(-count // chunk))  # chunks of the same size: one of a single row would compile more kernels
+    chunk = -(-count // -(-count // chunk))  # chunks of equal size: one with a single row would compile more kernels
     data = packed(f"function {shown(work.function)} or what it takes", work)
     try:
         rows, found = first()
@@ -242,7 +242,7 @@ def _states(states):
 
 
 def _rows(client, x, begin, end):
-    """Rows of an array: themselves, a future of them, or where they are to be read."""
+    """Rows of an array: themselves, a future of them, or the place where they can be read."""
     if isinstance(x, np.ndarray):
         return np.asarray(x[begin:end])
     if type(x).__module__.startswith("zarr"):

@@ -1,4 +1,4 @@
-"""Where the results of a large job are kept: in memory, in .npz files of a folder, or in Zarr."""
+"""Storage of the results of a large job: in memory, in .npz files of a folder, or in Zarr."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JOB, DONE = "job.json", "liedyn_chunks"
 
 
 class LargeResult:
-    """What a large job has computed, by name: ``result["A"]``.
+    """The results of a large job, by name: ``result["A"]``.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class LargeResult:
     chunk : int
         Rows of a chunk; the last one may have fewer.
     errors : dict
-        What went wrong, by number of the row. Its results are not-a-numbers (zero or False where they are whole numbers
-        or truths); runs of `simulate` that stop early keep what they have.
+        Errors by index of the row. The results of such a row are NaN (zero or False for integers and booleans); runs of
+        `simulate` that stop early keep the results so far.
     failed : ndarray of bool, shape (count,)
-        Which rows failed.
+        True for rows that failed.
     computed : int
-        How many chunks this call has computed; the others were there.
+        Number of chunks that this call has computed; the others existed already.
     path : Path or None
-        Where it is kept.
+        Path of the storage.
 
     Examples
     --------
@@ -77,8 +77,8 @@ class LargeResult:
         return failed
 
     def __getitem__(self, name: str) -> Any:
-        """An array by its name: in memory that of NumPy, else a dask array, of which parts are read when they are
-        computed, ``result["A"][:10].compute()``."""
+        """An array by its name: a NumPy array for results in memory, else a dask array, of which parts are read when
+        they are computed, ``result["A"][:10].compute()``."""
         if not isinstance(name, str) or name not in self.names:
             raise InputError(f"no results {shown(name)}: there are {listed(self.names)}")
         return self._kept.array(name)
@@ -95,12 +95,12 @@ class LargeResult:
 
 
 def open_results(path: PathLike) -> LargeResult:
-    """Open what `map_states` or `map_parameters` has kept.
+    """Open the results that `map_states` or `map_parameters` has stored.
 
     Parameters
     ----------
     path : path
-        What was given as `save`.
+        The argument `save` of the job.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def open_results(path: PathLike) -> LargeResult:
     Raises
     ------
     InputError
-        There are no results, or chunks are missing because the job was interrupted: call it again, and it goes on.
+        There are no results, or chunks are missing because the job was interrupted: call it again to complete it.
     LiedynError
         Dask, or Zarr for its files, is not installed.
 
@@ -133,19 +133,19 @@ def open_results(path: PathLike) -> LargeResult:
 
 
 def place_for(save, job, template):
-    """Where results go, made if it is not there.
+    """The storage for results, which is created if it does not exist.
 
     Parameters
     ----------
     save : path or None
     job : dict
-        Tells this job from others, with "count" and "chunk".
+        Identifies this job, with "count" and "chunk".
     template : dict of Template
 
     Raises
     ------
     InputError
-        Another job's results are there, or something else.
+        The place contains another job's results, or something else.
     """
     job = job | {"format": FORMAT, "results": {name: [list(each.shape), each.dtype] for name, each in template.items()}}
     if save is None:
@@ -182,7 +182,7 @@ def _class_of(path):
 
 
 def _require_files(path):
-    """OSError where there is something else than files and folders, which whatever reads chunks would wait for."""
+    """OSError for anything but files and folders, such as a FIFO, on which reading would block."""
     for folder, _, files in os.walk(path):
         for name in files:
             if not os.path.isfile(os.path.join(folder, name)):
@@ -190,7 +190,7 @@ def _require_files(path):
 
 
 def _write(path, data):
-    """All of it or nothing, for the process may end meanwhile."""
+    """Writes all of the data or nothing, as the process may end meanwhile."""
     name = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         name.write_bytes(data)
@@ -201,15 +201,15 @@ def _write(path, data):
 
 
 PLAIN = {"BytesCodec", "BloscCodec", "Crc32cCodec", "GzipCodec", "TransposeCodec", "ZstdCodec"}
-"""What turns numbers into the bytes of Zarr's files and back, and runs nothing that is in them, as pickle would."""
+"""Admitted codecs of Zarr's files: they convert numbers, and run no code from the file, as pickle would."""
 MOST_CHUNKS = 10**6
-"""Of a job; the numbers of all chunks are kept in memory."""
+"""Largest number of chunks of a job; the numbers of all chunks are kept in memory."""
 
 
 class Kept:
-    """What all places know: rows, chunks, shapes; `errors` by row, filled by `done` and `take`.
+    """Common base of all storages: rows, chunks, shapes; `errors` by row, filled by `done` and `take`.
 
-    `write` is called on workers, which get the place without what is in it.
+    `write` is called on workers, which get the storage without its contents.
     """
 
     def __init__(self, path, job):
@@ -220,14 +220,14 @@ class Kept:
         self.template = {name: Template(tuple(shape), dtype) for name, (shape, dtype) in job["results"].items()}
 
     def rows(self, number):
-        """First row of a chunk, and the one behind its last."""
+        """First row of a chunk, and the row after its last."""
         return number * self.chunk, min((number + 1) * self.chunk, self.count)
 
     def shape(self, name):
         return self.count, *self.template[name].shape
 
     def _note(self, number, errors):
-        """Errors of a chunk, whose rows are counted from its first one."""
+        """Records errors of a chunk, whose rows are counted from its first one."""
         begin = self.rows(number)[0]
         self.errors.update({begin + int(row): text for row, text in errors.items()})
 
@@ -236,23 +236,23 @@ class Kept:
 
     @staticmethod
     def prepare(path, job):
-        """Make what has to be there before the first chunk."""
+        """Creates what must exist before the first chunk."""
 
     def done(self):
-        """Numbers of the chunks that are there, of which errors are noted."""
+        """Numbers of the chunks that are complete; their errors are recorded."""
         return set()
 
     def write(self, number, arrays, errors):
-        """Keep a chunk, on a worker; what goes to the process that collects."""
+        """Stores a chunk, on a worker; returns what the collecting process needs."""
         raise NotImplementedError
 
     def take(self, number, made):
-        """Note what `write` has sent."""
+        """Records the result of `write`."""
         self._note(number, made)
 
 
 class InMemory(Kept):
-    """Arrays of NumPy in the process that has started the job."""
+    """NumPy arrays in the process that has started the job."""
 
     def __init__(self, path, job):
         super().__init__(path, job)
@@ -317,7 +317,7 @@ def _read(path, name):
 
 
 class InZarr(Kept):
-    """A Zarr group with an array of each name; beside them a small file of errors for each chunk that is there."""
+    """A Zarr group with an array for each name, and a small file of errors for each complete chunk."""
 
     @staticmethod
     def prepare(path, job):

@@ -1,4 +1,4 @@
-"""Robots and users' functions on their way to other processes: as bytes, and what tells one job from another."""
+"""Serialisation of robots and users' functions for other processes, and identification of jobs."""
 import dataclasses
 import functools
 import hashlib
@@ -20,19 +20,19 @@ def needed(name):
 
 
 def packed(what, thing):
-    """Anything as bytes: robots, and functions that are defined in a script or a notebook, included.
+    """Any object as bytes, including robots, and functions that are defined in a script or a notebook.
 
-    A robot travels as `liedyn.model.travel` says, with any functions of the user: cloudpickle takes their code along.
+    Robots are serialised as described in `liedyn.model.travel`, with users' functions, whose code cloudpickle includes.
     """
     cloudpickle = needed("cloudpickle")
     try:
         return cloudpickle.dumps(thing, protocol=5)
-    except Exception as error:  # whatever a user's __reduce__ raises
+    except Exception as error:  # a user's __reduce__ may raise any error
         raise InputError(f"{what} cannot be sent to other processes: {said(error)}") from error
 
 
 def unpacked(data):
-    """What `packed` has packed; the same object each time, so that a robot remembers what was worked out for it."""
+    """The inverse of `packed`; returns the same object for the same bytes, so that a robot keeps its stored results."""
     return _unpacked(data)
 
 
@@ -43,19 +43,19 @@ def _loaded(data):
 _unpacked = functools.lru_cache(maxsize=16)(_loaded)
 
 
-# ---- what tells jobs apart, also in another process on another day
+# ---- identification of jobs, also in another process on another day
 
 
 def digest(*things):
-    """A short text that is the same for the same things, whichever process asks."""
+    """A short text that is the same for the same objects, in every process."""
     found = hashlib.sha256()
     _add(found, things, set())
     return found.hexdigest()[:16]
 
 
 def _add(found, x, seen):
-    """Add what makes a thing what it is; `seen` are the functions that have been added."""
-    x = getattr(x, "py_func", x)  # of a compiled function
+    """Adds what identifies an object; `seen` are the functions that have been added."""
+    x = getattr(x, "py_func", x)  # the Python function of a compiled one
     found.update(f"{type(x).__module__}.{type(x).__qualname__} ".encode())
     if isinstance(x, np.ndarray) and x.dtype.kind != "O":
         found.update(f"{x.dtype} {x.shape}".encode())
@@ -74,12 +74,12 @@ def _add(found, x, seen):
         _add_function(found, x, seen)
     elif isinstance(x, type | types.ModuleType | types.BuiltinFunctionType):
         found.update(getattr(x, "__qualname__", x.__name__).encode())
-    else:  # not the same text in each process, perhaps: then a job starts anew rather than mix what is different
+    else:  # the text may differ between processes: then a job starts anew rather than mixing different results
         found.update(packed(shown(x), x))
 
 
 def _add_function(found, function, seen):
-    """Add a function of the user: its code, and the values that it uses besides its arguments."""
+    """Adds a user's function: its code, and the values that it uses besides its arguments."""
     if function in seen:
         return
     seen.add(function)
@@ -93,13 +93,13 @@ def _add_function(found, function, seen):
     used = dict.fromkeys(name for code in codes for name in code.co_names if name in function.__globals__)
     for value in (function.__defaults__, function.__kwdefaults__, *cells, *map(function.__globals__.get, used)):
         if isinstance(value, types.FunctionType) and value.__module__ != function.__module__:
-            found.update(f"{value.__module__}.{value.__qualname__}".encode())  # of a library
+            found.update(f"{value.__module__}.{value.__qualname__}".encode())  # a function of a library
         else:
             _add(found, value, seen)
 
 
 def require_same_job(path, kept, wanted):
-    """InputError if results are there already, of another job."""
+    """InputError if the results of another job exist already."""
     for name, value in wanted.items():
         if kept.get(name) != value:
             raise InputError(f"{shown(str(path))} holds the results of another job: its {name} is "

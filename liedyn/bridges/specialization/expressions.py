@@ -1,7 +1,7 @@
-"""Expressions of a straight-line program, simplified while they are written down.
+"""Expressions of a straight-line program, simplified while they are created.
 
-Equal expressions are one object; constants are folded, zeros and ones vanish, and signs move outwards. Sums are not
-reordered.
+Equal expressions are one object; constants are folded, zeros and ones are eliminated, and signs move outwards. Sums are
+not reordered.
 """
 
 NEGATE, ADD, SUBTRACT, MULTIPLY, DIVIDE, INPUT, CALL, PART = "negate", "+", "-", "*", "/", "input", "call", "part"
@@ -9,7 +9,7 @@ ARITHMETIC = (ADD, SUBTRACT, MULTIPLY, DIVIDE)
 
 
 class Program:
-    """All expressions written down so far, in order, each of them once."""
+    """All expressions created so far, in order, each of them once."""
 
     def __init__(self):
         self._found = {}
@@ -18,14 +18,14 @@ class Program:
         return iter(self._found.values())
 
     def node(self, operation, *arguments):
-        """The expression of an operation: an array's name and index, a function and what it takes, or operands."""
+        """The expression of an operation: an array's name and index, a function and its arguments, or operands."""
         key = (operation, *((x.number,) if isinstance(x, Expression) else x for x in arguments))
         if key not in self._found:
             self._found[key] = Expression(self, len(self._found), operation, arguments)
         return self._found[key]
 
     def used_by(self, results):
-        """Numbers of the expressions that the results need."""
+        """Numbers of the expressions on which the results depend."""
         used, left = set(), [x for x in results if isinstance(x, Expression)]
         while left:
             x = left.pop()
@@ -36,7 +36,7 @@ class Program:
 
 
 class Expression:
-    """A number that is known only when the program runs."""
+    """A number whose value is known at run time only."""
 
     __slots__ = ("program", "number", "operation", "arguments")
 
@@ -135,7 +135,7 @@ def _divide(program, a, b):
 
 
 def _without_signs(a, b):
-    """Is the product of a and b negative on its face, and both without their signs."""
+    """Whether the product of a and b has an explicit negative sign, and both without their signs."""
     negative = False
     if _negated(b):
         negative, b = True, b.arguments[0]
@@ -147,7 +147,7 @@ def _without_signs(a, b):
 
 
 def _numbers(a, b):
-    """Constants as plain floats."""
+    """Constants as Python floats."""
     return (a if isinstance(a, Expression) else float(a)), (b if isinstance(b, Expression) else float(b))
 
 

@@ -1,4 +1,4 @@
-"""The recursions that `specialize` writes down, and what of them is still left to a loop."""
+"""The recursions for which `specialize` writes programs, and the parts that remain loops."""
 from typing import NamedTuple
 
 from numba.core.registry import CPUDispatcher
@@ -25,13 +25,13 @@ class Recursion(NamedTuple):
     ----------
     kernel : CPUDispatcher
     inputs : tuple of str
-        What it takes of the state.
+        Names of its arguments from the state.
     written : tuple of str
-        All arrays it writes to.
+        All arrays to which it writes.
     results : dict
-        Those that are results, and their shapes as declared.
+        The arrays that are results, with their declared shapes.
     in_world : bool
-        It works in world coordinates.
+        True if it uses world coordinates.
     """
 
     kernel: CPUDispatcher
@@ -42,13 +42,13 @@ class Recursion(NamedTuple):
 
     @classmethod
     def of(cls, declared, in_world):
-        """That of a declaration, without external wrenches."""
+        """The `Recursion` of a declaration, without external wrenches."""
         inputs = tuple(x for x in declared.inputs if x != "f_ext")
         return cls(declared.kernel, inputs, (*declared.scratch, *declared.results), declared.results, in_world)
 
     @property
     def scratch(self):
-        """Arrays it writes to on the way that are not results; the straight lines of `tau` are never needed."""
+        """Arrays for intermediate results; `tau` is excluded, as straight-line programs do not need it."""
         return tuple(name for name in self.written if name not in self.results and name != "tau")
 
 
@@ -60,7 +60,7 @@ COLUMNS, FACTOR = "columns", "L"
 
 
 class Solution(NamedTuple):
-    """Straight lines for registers of columns: what becomes of the rows of some matrices.
+    """Straight lines for registers of columns: the new values of the rows of some matrices.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Solution(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A recursion written down: what goes to which array, what is solved, and which kernels are called in the end."""
+    """A traced recursion: expressions for each array, the systems to be solved, and the kernels called at the end."""
 
     program: Program
     arrays: dict
@@ -84,7 +84,7 @@ class Trace(NamedTuple):
     calls: tuple
 
     def operations(self):
-        """How many additions and subtractions, multiplications, divisions it takes, the calls in the end not counted.
+        """Numbers of additions and subtractions, multiplications, divisions, without the calls at the end.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Trace(NamedTuple):
 
 
 def shortest_trace(recursion, model):
-    """The trace with the fewest operations, over all links that the recursion may be seen from.
+    """The trace with the fewest operations, over all links from which the recursion may be seen.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _trace(recursion, model, seen_from):
 
 
 class _Sines:
-    """Sine and cosine of each number once: a kernel that takes those of all coordinates at once finds the same."""
+    """Sine and cosine of each number once, also for kernels that compute those of all coordinates at once."""
 
     def __init__(self):
         self._both = {}
@@ -146,7 +146,7 @@ class _Sines:
 
 
 class _InTheEnd:
-    """Solving many columns is done by registers of them, and the inverse by a loop: shorter than all straight lines."""
+    """Solutions for many columns are computed by registers, the inverse by a loop: shorter than straight lines."""
 
     def __init__(self, arrays):
         self.solutions, self.calls, self._names = [], [], {id(array): name for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""A traced program as the source of a Python module: straight lines, and what leads to them from Python."""
+"""A traced program as the source of a Python module: straight lines, and their interface to Python."""
 from collections import defaultdict
 
 from liedyn.bridges.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
@@ -38,7 +38,7 @@ def statements(program, arrays):
     ----------
     program : Program
     arrays : dict of Memory
-        What is computed, by the names of the arrays it goes to.
+        The results, by the names of their arrays.
 
     Returns
     -------
@@ -52,11 +52,12 @@ def statements(program, arrays):
     lines, called = [], set()
 
     def write(x):
-        for y in x.arguments:  # functions are called where they are needed: the processor works on what is before
+        # function calls are placed where they are needed: the processor meanwhile computes what comes before
+        for y in x.arguments:
             if isinstance(y, Expression) and y.operation in (CALL, PART) and y.number not in called:
                 called.add(y.number)
                 write(y)
-        # stored at once, it needs no register
+        # stored at once, so that it needs no register
         lines.extend([f"{_text(x)} = {_formula(x, _text)}", *places.pop(_text(x), ())])
 
     for x in program:
@@ -66,7 +67,7 @@ def statements(program, arrays):
 
 
 def column_statements(solution):
-    """The lines that solve for the columns of matrices: as many at once as fill a register.
+    """The lines that solve for the columns of matrices: as many at once as a register holds.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def column_statements(solution):
     """
     numbers, columns = solution.program.used_by(solution.rows.values()), set()
     used = [x for x in solution.program if x.number in numbers]
-    for x in used:  # which of them depend on the columns
+    for x in used:  # marks those that depend on the columns
         if COLUMNS in x.arguments[:1] or any(isinstance(y, Expression) and y.number in columns for y in x.arguments):
             columns.add(x.number)
     lines = [f"{_factor_text(x)} = {_formula(x, _factor_text)}" for x in used if x.number not in columns]
@@ -130,9 +131,9 @@ def module_source(ints, traces):
     Parameters
     ----------
     ints : ndarray
-        The packed model, for the kernels that the traces call in the end.
+        The packed model, for the kernels that the traces call at the end.
     traces : dict
-        By name of the kernel its `Recursion` and its `Trace`.
+        For each kernel, by name, its `Recursion` and its `Trace`.
 
     Returns
     -------

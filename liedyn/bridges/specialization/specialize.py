@@ -1,4 +1,4 @@
-"""Kernels for one robot, as straight lines."""
+"""Straight-line kernels for one robot."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Function
 
 LARGEST = 12
-"""Degrees of freedom up to which straight lines are written: more of them compile for minutes and outgrow the
-processor's cache of instructions, and loops are as fast then."""
+"""Largest number of degrees of freedom: larger programs compile for minutes and exceed the processor's instruction
+cache, so that loops are as fast."""
 
 
 def _documented(method: Function) -> Function:
-    """What the methods of `Specialized` have in common in their documentation."""
+    """Adds the common documentation of the methods of `Specialized`."""
     recursion = RECURSIONS[method.__name__]
     method.__doc__ = document(method.__doc__, recursion.inputs, recursion.results)
     return method
 
 
 class Specialized:
-    """The recursions of one open tree, compiled for its own numbers; made by `specialize`.
+    """The recursions of one open tree, compiled for its own numbers; returned by `specialize`.
 
     Attributes
     ----------
     robot : Robot
     kernels : module
         `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives` for your own ``@njit`` functions, with the arguments of
-        `liedyn.kernels` but for ints, floats, f_ext, work and the first result of `rnea_derivatives`:
+        `liedyn.kernels` without ints, floats, f_ext, work and the first result of `rnea_derivatives`:
         ``rnea(SCALAR, q, v, a, tau)``. ``kernels.__file__`` is the program.
 
     Examples
@@ -71,12 +71,12 @@ class Specialized:
         return f"Specialized({self.robot.name!r}, nv={self.robot.nv})"
 
     def operations(self) -> dict[str, Any]:
-        """How many operations on numbers each recursion takes, sines and the solution for many right sides apart.
+        """Number of arithmetic operations of each recursion, without sines and the solution for many right sides.
 
         Returns
         -------
         dict
-            By name of the recursion a dict with the counts of ``"+"``, ``"-"``, ``"*"`` and ``"/"``.
+            For each recursion, by name, a dict with the counts of ``"+"``, ``"-"``, ``"*"`` and ``"/"``.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class Specialized:
         return self._run("aba_derivatives", out, q=q, v=v, tau=tau)
 
     def _run(self, name, out, **state):
-        """One state as Python passes it, or all of a batch."""
+        """One state in the usual form, or a batch."""
         made = getattr(self.kernels, f"{name}_direct")(self.robot.packed, *state.values(), out)
         if made is not None:
             return made
@@ -171,16 +171,16 @@ class Specialized:
 
 
 def specialize(robot: Robot) -> Specialized:
-    """Write the recursions of a small robot down as straight lines for its own numbers, and compile those.
+    """Write the recursions of a small robot as straight-line programs for its own numbers, and compile them.
 
-    Two to three times faster than the general kernels for an arm, most so in batches. The program is traced from the
-    bodies of the general kernels, simplified, and kept with the cached kernels: it is written once, and each recursion
-    compiles at its first call (2 to 20 s; from the cache 10 ms).
+    These are two to three times faster than the general kernels for an arm, most of all in batches. The program is
+    traced from the bodies of the general kernels, simplified, and stored with the cached kernels: it is written once,
+    and each recursion compiles at its first call (2 to 20 s; from the cache 10 ms).
 
     Parameters
     ----------
     robot : Robot
-        Its loops and other constraints are ignored, as by `rnea` and `aba`.
+        Its loops and other constraints are ignored, as in `rnea` and `aba`.
 
     Returns
     -------
@@ -196,9 +196,9 @@ def specialize(robot: Robot) -> Specialized:
 
     Notes
     -----
-    Equal to the general kernels up to rounding, with two changes that leave the dynamics as they are: inertias are
-    grouped to base parameters (Gautier and Khalil 1990), and derivatives are taken as seen from the link where most is
-    constant (`liedyn.bridges.specialization`).
+    Equal to the general kernels up to rounding, with two changes that do not affect the dynamics: inertias are
+    grouped to base parameters (Gautier and Khalil 1990), and derivatives are computed in the frame of the link in which
+    most numbers are constant (`liedyn.bridges.specialization`).
 
     Examples
     --------
@@ -216,7 +216,7 @@ def specialize(robot: Robot) -> Specialized:
 
 
 def _tree(robot):
-    """The part of the packed model that describes the tree, at no time in particular."""
+    """The part of the packed model that describes the tree, with time zero."""
     ints, floats = robot.packed
     tree = PackedModel(ints[:ints[LOOPS_AT]].copy(), floats[:ints[LOOP_FLOATS_AT]].copy())
     tree.floats[TIME] = 0.0
@@ -230,7 +230,7 @@ def _source(robot):
 
 
 def _module(robot):
-    """The module with the robot's kernels, found or written."""
+    """The module with the robot's kernels, from the cache or newly written."""
     stamp = source_stamp(__file__)
     key = hashlib.sha256(str(stamp).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
     name = f"liedyn_straight_{key}"
@@ -246,7 +246,7 @@ def _module(robot):
 
 
 def _program(robot, key):
-    """The program as bytes, and the file where it is kept, None if it cannot be."""
+    """The program as bytes, and the file where it is stored, None if it cannot be."""
     name = f"straight/{re.sub('[^A-Za-z0-9]+', '_', robot.name)[:40]}_{key}.py"
     kept = files.read(name)
     if kept is not None:

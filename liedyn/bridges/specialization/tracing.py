@@ -1,7 +1,7 @@
-"""Running a kernel's own body on expressions: what it computes, without its loops, branches and reads of the model.
+"""Runs a kernel's own body on expressions: its arithmetic, without its loops, branches and reads of the model.
 
-A kernel is an ordinary Python function before it is compiled. Here its body and those of all helpers run as such, with
-the accesses of `liedyn.machine.simd.lanes` replaced: the model is read as numbers, the state as expressions.
+Before compilation a kernel is an ordinary Python function. Here its body and those of all helpers are executed as such,
+with the accesses of `liedyn.machine.simd.lanes` replaced: the model is read as numbers, the state as expressions.
 """
 import types
 
@@ -13,13 +13,13 @@ from liedyn.machine.simd import lanes, registers, strided
 
 
 class Memory(dict):
-    """An array of a traced kernel, numbers by their flat index."""
+    """An array of a traced kernel: its numbers by flat index."""
 
-    size = 0  # as the kernels ask of `f_ext`: there are no wrenches
+    size = 0  # what kernels read of `f_ext`: there are no wrenches
 
 
 def inputs(program, name, size):
-    """An array argument of which all numbers are known at run time only."""
+    """An array argument whose numbers are known at run time only."""
     return Memory((k, program.node(INPUT, name, k)) for k in range(size))
 
 
@@ -28,7 +28,7 @@ def _load(lane, x, k):
 
 
 def _record(x, base, size):
-    """Numbers of a record; a place that has not been written to is read along and never used."""
+    """Numbers of a record; entries that have not been written yet are read as None and never used."""
     return tuple(_load(None, x, base + k) if base + k in x else None for k in range(size))
 
 
@@ -59,19 +59,19 @@ def _call(function):
 
 
 class Tracer:
-    """Compiled functions as the plain Python they were written in, all that they call included.
+    """Compiled functions as the plain Python in which they were written, including all that they call.
 
     Parameters
     ----------
     instead : dict
-        Python functions to be used in place of compiled ones, and of intrinsics.
+        Python functions that replace compiled ones, and intrinsics.
     """
 
     def __init__(self, instead):
         self._instead, self._modules, self._plain = instead, {}, {}
 
     def plain(self, compiled):
-        """One compiled function."""
+        """The plain Python function of one compiled function."""
         if compiled in self._instead:
             return self._instead[compiled]
         if compiled not in self._plain:
@@ -81,7 +81,7 @@ class Tracer:
         return self._plain[compiled]
 
     def _module(self, names):
-        """The names of a module, compiled functions and accesses replaced."""
+        """The names of a module, with compiled functions and accesses replaced."""
         if id(names) not in self._modules:
             copy = self._modules[id(names)] = dict(names)
             for name, value in names.items():

@@ -1,14 +1,14 @@
 """Poses seen from a link instead of from the world: spatial equations hold in any frame, and there more is constant.
 
-The recursions that work in world coordinates use nothing of the world but the links' poses and gravity. Seen from a
-link near the ground, its own screw and inertia are constants, and those of its neighbours depend on one angle only.
+The recursions in world coordinates use only the links' poses and gravity. Seen from a link near the ground, its own
+screw and inertia are constants, and those of its neighbours depend on one angle only.
 
 Base inertial parameters: the same dynamics with fewer numbers (Gautier and Khalil 1990).
 
-A line of mass along the axis of a revolute joint does not feel the joint turn, and may as well be fixed to the parent.
-So mass, first moment along z and one of the rotational inertias of every revolute link go to its parent, and are zero
-in the link: they cost nothing in a program without zeros. A prismatic joint does not turn its link, and hands all of
-its rotational inertia on.
+A rotation about a revolute joint does not change the inertia of a line of mass along its axis, which may as well be
+fixed to the parent. So mass, first moment along z and one of the rotational inertias of every revolute link are moved
+to its parent, and are zero in the link: zeros cost nothing in a straight-line program. A prismatic joint does not
+rotate its link, so that all of its rotational inertia is moved.
 """
 import numpy as np
 
@@ -36,7 +36,7 @@ def base_parameters(model):
     Returns
     -------
     PackedModel
-        With inertias moved towards the ground, and placements rid of what rounding leaves of the cosine of
+        With inertias moved towards the ground, and placements without the rounding error of the cosine of
         a right angle.
     """
     model = model._replace(floats=model.floats.copy())
@@ -60,7 +60,7 @@ def base_parameters(model):
 
 
 def _add_in_parent(link, inertia, parent):
-    """Add an inertia (m, h, J) of a link, as it is at q = 0, to that of its parent."""
+    """Adds an inertia (m, h, J) of a link, in its pose at q = 0, to that of its parent."""
     R, p = link[:9].reshape(3, 3), link[9:12]
     m, h, J = inertia[0], R @ inertia[1:4], np.zeros((3, 3))
     J[_TRIANGLE] = inertia[4:]
@@ -77,14 +77,14 @@ GROUND = -1
 
 
 class Viewpoint:
-    """What a tracer takes in place of `world_positions` and `minus_gravity`.
+    """Replacements of `world_positions` and `minus_gravity` for a tracer.
 
     Parameters
     ----------
     link : int
-        From which everything is seen.
+        Link from which everything is seen.
     plain : callable
-        Makes plain Python of a compiled function, as `Tracer.plain`.
+        Returns the plain Python of a compiled function, as `Tracer.plain`.
     """
 
     def __init__(self, link, plain):

@@ -2,8 +2,8 @@
 
     [G; R] a = [gamma; w_dot - Rdot v]        tau - G^T lambda = M a + h
 
-The shortest tau is `acting` (M a + h) (`liedyn.control.constrained.decomposition`); whatever is added to it in
-`internal` directions changes lambda alone, which hybrid control makes use of.
+The least-norm tau is `acting` (M a + h) (`liedyn.control.constrained.decomposition`); adding forces in the `internal`
+directions changes lambda alone, which hybrid control makes use of.
 """
 import numpy as np
 
@@ -26,8 +26,8 @@ from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import N_VIRTUAL
 
 NOTHING = 1e-9
-"""A force that no actuator can give is rounding below this part of the terms it is the difference of: states closed to
-1e-12, times the condition of the mechanism."""
+"""A force that no actuator can give counts as rounding below this part of the terms of which it is a difference: states
+are closed to 1e-12, times the condition number of the mechanism."""
 
 
 @kernel
@@ -47,9 +47,9 @@ def readers_kernel(model, q, v):
 def motion_kernel(model, state, w_dot, R_constant, virtual, B, C, C_inverse, tolerance):
     """(condition of R K, a, force = M a + h, size of its terms, tau, fields of the `Decomposition`).
 
-    `state` has the forces that act already, h is what is left of the bias.
+    `state` contains the forces that act already; h is the remaining bias.
 
-    The condition is infinite where the independent coordinates do not determine the motion, and nan where there are too
+    The condition is infinite if the independent coordinates do not determine the motion, and NaN if there are too
     many or too few of them; a, force and tau are zero then.
     """
     q, v, n = state.q, state.v, state.v.size
@@ -78,7 +78,7 @@ def motion_kernel(model, state, w_dot, R_constant, virtual, B, C, C_inverse, tol
 
 
 class Motion:
-    """What a state and the accelerations of independent coordinates ask for.
+    """The forces and accelerations that the wanted accelerations of independent coordinates need at a state.
 
     Attributes
     ----------
@@ -89,12 +89,12 @@ class Motion:
     force : ndarray, shape (nv,)
         M a + h = tau - G^T lambda.
     tau : ndarray, shape (nv,)
-        The shortest forces of the actuators for this motion.
+        The least-norm forces of the actuators for this motion.
 
     Raises
     ------
     InputError, SingularConfigurationError, ControllabilityError
-        As `inverse_dynamics` says.
+        As for `inverse_dynamics`.
     """
 
     def __init__(self, robot, q, v, w_dot, chosen, f_ext, actuators, B, root, tolerance):
@@ -106,7 +106,7 @@ class Motion:
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):
             require_defined(robot, q, v)
-        # if their number is right at home, this configuration has gained a motion: it is singular
+        # if their number is right at home, this configuration is singular: it has one more degree of freedom
         if np.isnan(self.condition) and len(chosen.names) != robot.nv - rank_of(robot, robot.home, tolerance)[0]:
             raise wrong_count(robot, chosen, parts.rank)
         if not np.isfinite(self.condition):
@@ -118,7 +118,7 @@ class Motion:
                 raise ControllabilityError(f"{robot.name!r} cannot make this motion: {judgement}", judgement)
 
     def multipliers(self, tau):
-        """The shortest lam with G^T lam = tau - M a - h."""
+        """The least-norm lam with G^T lam = tau - M a - h."""
         return self.parts.multipliers @ (tau - self.force)
 
     def internal_forces(self, rows):
@@ -126,12 +126,12 @@ class Motion:
         return internal_forces(self.parts.multipliers[rows], self.parts.U[rows], self.parts.internal)
 
     def with_multipliers(self, rows, lam):
-        """tau that gives rows their multipliers too.
+        """tau for which the multipliers of these rows have given values, too.
 
         Raises
         ------
         ControllabilityError
-            No force of the actuators gives them.
+            No forces of the actuators give these multipliers.
         """
         T, Pi = self.internal_forces(rows)
         tau = self.tau + T @ (lam - self.multipliers(self.tau)[rows])

@@ -1,4 +1,4 @@
-"""Which motions of a mechanism can its actuators drive? (Aghili 2005, VII-D)"""
+"""Which motions of a mechanism its actuators can drive (Aghili 2005, VII-D)."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 SHOWN = 1e-6
-"""Parts of a motion below this are rounding, and not named."""
+"""Components of a motion below this are rounding, and are not listed."""
 
 
 @dataclass(frozen=True)
 class Controllability:
-    """What the actuators of a mechanism can do at one configuration; true if they drive every motion.
+    """The motions that the actuators of a mechanism drive at one configuration; true if these are all motions.
 
     Attributes
     ----------
     freedom : int
-        Degrees of freedom: independent motions that the constraints allow.
+        Degrees of freedom: number of independent motions that the constraints allow.
     driven : int
-        How many of them the actuators drive.
+        Number of these that the actuators drive.
     cosines : ndarray, shape (freedom,)
-        Between motions and the space of actuator forces, largest first, in the metric: one where an actuator acts along
-        the motion, zero where none does work on it. A small one asks for forces 1 / cosine times larger than needed.
+        Cosines of the principal angles between motions and actuator forces, largest first, in the metric: one if an
+        actuator acts along the motion, zero if none does work on it. A small one needs forces 1 / cosine times larger.
     undriven : tuple of dict
-        Motions that no actuator drives: velocity by coordinate name, the largest one 1.
+        Motions that no actuator drives: velocities by coordinate name, the largest one 1.
     internal : int
-        Independent forces by which the actuators load the constraints without moving anything: what hybrid control of
-        constraint forces can use.
+        Number of independent actuator forces that load the constraints without moving anything: these are available
+        for hybrid control of constraint forces.
     actuators : tuple of str
         Names of the actuators, or of the coordinates that are driven.
 
@@ -91,11 +91,11 @@ def controllability(robot: Robot, q: ArrayLike, active: Sequence[str] | None = N
         Configuration [rad, m; quaternions (x, y, z, w)].
     active : sequence of str, optional
         Joints or velocity coordinates that are driven, all others being passive; default: by the robot's actuators, or
-        all of them where it declares none.
+        all of them if it declares none.
     metric : array_like, shape (nv,) or (nv, nv), optional
-        Metric tensor W of velocities, or its diagonal: scales `cosines` where units are mixed. Default: ones.
+        Metric tensor W of velocities, or its diagonal: scales `cosines` if units are mixed. Default: ones.
     rank_tolerance : float
-        Singular values of G below this part of the largest one count as zero.
+        Singular values of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -105,12 +105,12 @@ def controllability(robot: Robot, q: ArrayLike, active: Sequence[str] | None = N
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, or a metric that is none.
+        A shape does not fit, an entry is not finite, a name is unknown, or the metric is not positive definite.
 
     Notes
     -----
-    Aghili 2005, eq. 62. N being the motions that the constraints allow and B the forces of the actuators, N and the
-    complement of B must have nothing in common: a motion in both is one on which no actuator does work.
+    Aghili 2005, eq. 62. With N the space of motions that the constraints allow and B the actuator forces, the
+    intersection of N and the complement of B must be zero: a motion in both is one on which no actuator does work.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def actuation(robot, active, q):
     Raises
     ------
     InputError
-        An unknown joint or coordinate, or a robot that has none.
+        A joint or coordinate is unknown, or the robot has none.
     """
     if not robot.nv:
         raise InputError(f"{robot.name!r} has no coordinates: there is nothing to be driven")
@@ -156,12 +156,12 @@ def actuation(robot, active, q):
 
 
 def is_constant(robot, active):
-    """Are the columns of `actuation` the same at all configurations?"""
+    """True if the columns of `actuation` are the same at all configurations."""
     return active is not None or robot.elements is None or not robot.elements.driven
 
 
 def judged(robot, parts, actuators):
-    """The `Controllability` that a `Decomposition` shows."""
+    """The `Controllability` from a `Decomposition`."""
     undriven = tuple({name: float(x) for name, x in zip(robot.velocity_names, motion) if abs(x) > SHOWN}
                      for motion in separated(parts.undriven.T))
     return Controllability(parts.K.shape[1], parts.driven, parts.cosines, undriven, parts.internal.shape[1], actuators)

@@ -1,13 +1,13 @@
-"""Motions, forces and actuators of a constrained mechanism at one configuration, each in its subspace (Aghili 2005).
+"""Subspaces of motions, forces and actuators of a constrained mechanism at one configuration (Aghili 2005).
 
-With a metric tensor W = C C^T of velocities, x = C^T v and y = C^-1 f have one unit (section VII-B), and there
+With a metric tensor W = C C^T of velocities, x = C^T v and y = C^-1 f have the same unit (section VII-B), and
 
     A = G C^-T = U_1 S V_1^T,  V = [V_1 V_2]      range(V_2) = N(A): admissible motions, and the forces that move
-    D, orthonormal                                range(D) = C^-1 range(B): what the actuators B can do, eq. 53
+    D, orthonormal                 range(D) = C^-1 range(B): forces of the actuators B, eq. 53
 
-A force y moves the mechanism by V_2^T y alone, and the shortest one of the actuators that does the same is
-D (V_2^T D)^+ V_2^T y. That is Aghili's (I + H) P y: P = V_2 V_2^T is (4), H is (59). Singular values of V_2^T D, the
-cosines between motions and actuators, answer (62): a motion with cosine zero is one on which no actuator does work.
+A force y moves the mechanism by V_2^T y alone, and the least-norm actuator force with the same effect is
+D (V_2^T D)^+ V_2^T y. That is Aghili's (I + H) P y: P = V_2 V_2^T is (4), H is (59). The singular values of V_2^T D,
+the cosines between motions and actuators, decide (62): a motion with cosine zero is one on which no actuator does work.
 """
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from liedyn.mechanics.dynamics.projection import metric_matrix
 
 NOT_DRIVEN = 1e-8
 """A cosine between a motion and the actuators' space below this counts as zero: forces would be 1e8 times larger than
-what they do, and half of the digits lost."""
+their effect, and half of the digits lost."""
 
 
 class Decomposition(NamedTuple):
@@ -33,20 +33,20 @@ class Decomposition(NamedTuple):
     K : ndarray, shape (nv, p)
         Basis of the admissible motions, C^-T V_2.
     multipliers : ndarray, shape (m, nv)
-        A^+T in physical coordinates: the shortest lam with G^T lam = f is multipliers f, for constraint forces f; the
-        shortest v in the metric W with G v = b is multipliers^T b.
+        A^+T in physical coordinates: the least-norm lam with G^T lam = f is multipliers f, for constraint forces f; the
+        least-norm v in the metric W with G v = b is multipliers^T b.
     U : ndarray, shape (m, rank)
-        Orthonormal basis of what G v can be.
+        Orthonormal basis of the range of G.
     cosines : ndarray, shape (p,)
-        Between motions and the actuators' space, largest first; zero where no actuator does work.
+        Cosines between motions and actuators' space, largest first; zero where no actuator does work.
     driven : int
-        How many motions the actuators drive.
+        Number of motions that the actuators drive.
     undriven : ndarray, shape (nv, p - driven)
         Motions on which no actuator does work.
     internal : ndarray, shape (nv, k)
-        Forces of the actuators that move nothing: they load the constraints alone.
+        Actuator forces that move nothing: they load the constraints alone.
     acting : ndarray, shape (nv, nv)
-        (I + H) P in physical coordinates: acting f is the shortest force of the actuators that moves as f does, eq. 60.
+        (I + H) P in physical coordinates: acting f is the least-norm actuator force with the same motion as f, eq. 60.
     """
 
     rank: int
@@ -71,7 +71,7 @@ def singular_values(A):
 
 @kernel
 def count_above(s, limit):
-    """How many of the falling numbers s are larger."""
+    """Number of leading entries of the decreasing numbers s that are larger than the limit."""
     count = 0
     while count < s.size and s[count] > limit:
         count += 1
@@ -87,7 +87,7 @@ def transposed(A):
 def decompose(G, B, C, C_inverse, ranking):
     """The fields of a `Decomposition` for constraint rows G (m, nv), actuators B (nv, nu), and a metric W = C C^T.
 
-    `ranking` says how many singular values of G count (`liedyn.machine.linalg.ranks`).
+    `ranking` determines the number of singular values of G that count (`liedyn.machine.linalg.ranks`).
     """
     US, V, s = singular_values(G @ transposed(C_inverse))
     rank = independent_rows(G, ranking)[0]
@@ -116,10 +116,10 @@ def decompose(G, B, C, C_inverse, ranking):
 
 @kernel
 def internal_forces(multipliers, U, internal):
-    """T (nv, s): forces of the actuators that change multipliers and nothing else, by wanted change of s chosen rows.
+    """T (nv, s): actuator forces that change multipliers and nothing else, by wanted changes in s chosen rows.
 
-    `multipliers` and `U` have those rows. Returns T and Pi (s, s), which projects on changes that can be: where rows
-    are redundant, only the force that multipliers make together counts (Remark 5).
+    `multipliers` and `U` have those rows. Returns T and Pi (s, s), the projection on feasible changes: if rows are
+    redundant, only the force that their multipliers make together matters (Remark 5).
     """
     count = len(U)
     _, basis, s = singular_values(transposed(U))
@@ -138,7 +138,7 @@ def metric_root(metric, n):
     Raises
     ------
     InputError
-        It is none of those, or not symmetric and positive definite.
+        The metric is none of those, or not symmetric and positive definite.
     """
     C = np.linalg.cholesky(np.eye(n) if metric is None else metric_matrix(metric, n))
     return C, np.linalg.inv(C)

@@ -1,12 +1,12 @@
-"""Inverse dynamics of one state in compiled code: the shortest forces of the actuators for wanted accelerations.
+"""Inverse dynamics of one state, compiled: the least-norm actuator forces for wanted accelerations.
 
-For independent coordinates of the tree, whose elimination leaves a = K w_dot + a_p
-(`liedyn.mechanics.constraints.elimination`). With columns T that span what the actuators can do, orthonormal in the
+For independent coordinates of the tree, whose elimination gives a = K w_dot + a_p
+(`liedyn.mechanics.constraints.elimination`). With columns T that span the actuator forces, orthonormal in the
 metric of the forces, tau = T z, and
 
     K^T T z = K^T (M a + h)        |z| as small as possible        G^T lambda = tau - M a - h
 
-(Aghili 2005, eq. 43 and 60, in independent coordinates). What does not fit is left to
+(Aghili 2005, eq. 43 and 60, in independent coordinates). Other cases are treated by
 `liedyn.control.constrained.actuator_forces`.
 """
 import numpy as np
@@ -25,12 +25,12 @@ from liedyn.mechanics.dynamics.terms import put_terms, terms_size
 from liedyn.model.packed import NV, N_ROWS
 
 WEAK = 1e-6
-"""Part of the largest one below which what an actuator does for a motion is too little to be solved for here."""
+"""Effect of the actuators on a motion, relative to the largest one, below which the case is left to the general way."""
 
 
 @kernel_in_place
 def driven_motion_size(model, r):
-    """Numbers in the workspace of `driven_motion_kernel`, for r columns of T."""
+    """Size of the workspace of `driven_motion_kernel`, for r columns of T."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     return (WIDTH * 16 + terms_size(model) + elimination_size(SCALAR, model) + multipliers_size(SCALAR, model)
             + m * n + m + n * padded(n) + 4 * padded(n) + n * (r + 1) + r + n)
@@ -73,10 +73,10 @@ def put_equations(model, e, T, needed, Y):
 
 @kernel_in_place
 def driven_motion_kernel(model, q, v, w_dot, f_ext, R, T, tolerance, work, tau, a, lam):
-    """tau (nv), a (nv) and lam (m) for accelerations w_dot of coordinates of the tree that the rows of R pick.
+    """tau (nv), a (nv) and lam (m) for accelerations w_dot of the coordinates of the tree that the rows of R pick.
 
-    Returns (status, condition): OK, WRONG_COUNT of coordinates, or SINGULAR_CHOICE where the actuators do not drive the
-    motion well; the condition number of the coordinates.
+    Returns (status, condition): OK, WRONG_COUNT of coordinates, or SINGULAR_CHOICE if the actuators hardly drive the
+    motion; and the condition number of the coordinates.
     """
     n, m, p, r = model.ints[NV], model.ints[N_ROWS], w_dot.size, T.shape[1]
     work[0] = first_place(work)
@@ -90,7 +90,7 @@ def driven_motion_kernel(model, q, v, w_dot, f_ext, R, T, tolerance, work, tau, 
         none[j] = a[j] = 0.0
     put_terms(model, q, v, f_ext, world, M, h, G, gamma)
     for k in range(p):
-        order[k] = -1  # no row stands for the velocity of a cut joint
+        order[k] = -1  # no row reads the velocity of a cut joint
     if not picks(model, R, order, choosable):
         return WRONG_COUNT, np.inf
     rank, _, complete = eliminate_rows(model, M, G, gamma, choosable, tolerance, e)

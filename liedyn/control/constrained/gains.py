@@ -1,4 +1,4 @@
-"""Gains and wanted signals: what users give a controller, checked."""
+"""Gains and reference signals of controllers, checked."""
 
 import numpy as np
 
@@ -25,12 +25,12 @@ def gain(name, value, size):
 
 
 def require_stable(gains, system):
-    """Gains A_0, A_1, ... of A_0 x + A_1 x' + ... + x^(n) = 0 must make every motion die out.
+    """Requires gains A_0, A_1, ... for which every solution of A_0 x + A_1 x' + ... + x^(n) = 0 decays.
 
     Raises
     ------
     InputError
-        Some eigenvalue does not have a negative real part.
+        An eigenvalue does not have a negative real part.
     """
     matrices, size = list(gains.values()), len(next(iter(gains.values())))
     companion = np.eye(size * len(matrices), k=size)
@@ -45,7 +45,7 @@ def require_stable(gains, system):
 class Signal(Travelling):
     """A function of t that returns one finite array for each of `sizes`.
 
-    `wanted` is such a function, or the constant first array, all others being zero.
+    `wanted` is such a function, or the constant first array; then all others are zero.
 
     Raises
     ------

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class HybridController:
-    """Control of a motion together with constraint forces.
+    """Controller of a motion and of constraint forces.
 
-    The object is a function tau(t, q, v), which `simulate` takes as its input. The motion is that of the motion
-    controller; forces that move nothing are added to it, which make the multipliers
+    The object is a function tau(t, q, v), which can be the input of `simulate`. The motion is that of the motion
+    controller; forces that move nothing are added, so that the multipliers become
 
         lam = lam_d + G_F e + G_I (integral of e)        e = lam_d - measured lam
 
@@ -42,15 +42,15 @@ class HybridController:
         Controller of the motion.
     forces : dict
         Wanted multipliers of ``M a + c = tau + tau_joint - G^T lam`` by name of a row, or of a constraint for all its
-        rows: numbers, or functions of t that return them.
+        rows: numbers, or functions of t that return numbers.
     G_F : float or array_like, shape (s,)
-        Gain of the force error, for each row.
+        Gain of the force error, one number or one for each row.
     G_I : float or array_like, shape (s,)
         Gain of its integral [1/s].
     plant : Robot, optional
-        The mechanism whose constraint forces are felt, where it differs from the controller's model (in its masses,
-        say): its multipliers follow from the very forces that are computed, and this loop is solved exactly. Default:
-        the model itself; then e stays zero, and gains change nothing.
+        The mechanism whose constraint forces are measured, if it differs from the controller's model (for example in
+        its masses): its multipliers depend on the forces that are being computed, and this loop is solved exactly.
+        Default: the model itself; then e stays zero, and the gains have no effect.
 
     Attributes
     ----------
@@ -60,16 +60,16 @@ class HybridController:
     Raises
     ------
     InputError
-        An unknown name, a wanted force of the wrong size, a row named twice, negative gains, or a plant with other
-        coordinates or rows.
+        A name is unknown, a wanted force has the wrong size, a row is named twice, gains are negative, or the plant has
+        other coordinates or rows.
 
     Notes
     -----
-    Aghili 2005, eq. 49, 50 and 52. Together they make ``(1 + G_F) e' + G_I e = 0``. Without redundancy this determines
-    the multipliers; where rows are redundant, it determines the force they make together (Remark 5).
+    Aghili 2005, eq. 49, 50 and 52, which give ``(1 + G_F) e' + G_I e = 0``. Without redundancy this determines
+    the multipliers; if rows are redundant, it determines the force they make together (Remark 5).
 
-    The integral is that over the times at which the controller was called; a call at an earlier time undoes later ones.
-    Rows of constraints that are switched off (in ``motion.robot``) are left alone, and their integrals stand still.
+    The integral is taken over the times at which the controller was called; a call at an earlier time undoes later
+    ones. Rows of constraints that are switched off (in ``motion.robot``) are ignored, and their integrals are constant.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class HybridController:
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
             Configuration [rad, m; quaternions (x, y, z, w)].
         v : array_like, shape (nv,)
@@ -129,7 +129,7 @@ class HybridController:
         Returns
         -------
         tau : ndarray, shape (nv,)
-            [N m, N]
+            Forces [N m, N].
 
         Raises
         ------
@@ -138,7 +138,7 @@ class HybridController:
         SingularConfigurationError
             The independent coordinates do not determine the motion here.
         ControllabilityError
-            The actuators cannot give this motion, or these constraint forces besides it.
+            The actuators cannot give this motion, or not together with these constraint forces.
         """
         motion = self.motion._motion(t, q, v)
         wanted = np.concatenate([at(t) for at in self._wanted])
@@ -148,7 +148,7 @@ class HybridController:
         return motion.with_multipliers(self._places, wanted + self._G_F @ e + self._G_I @ self._integral.add(t, e))
 
     def reset(self) -> None:
-        """Forget the integrals of force and motion.
+        """Reset the integrals of force and motion errors.
 
         Examples
         --------
@@ -160,7 +160,8 @@ class HybridController:
         self.motion.reset()
 
     def _error_of_plant(self, t, q, v, motion, wanted):
-        """e = wanted - (offset + gain command), command = wanted + G_F e + G_I (known + weight e), solved for e."""
+        """e = wanted - (offset + gain command), with command = wanted + G_F e + G_I (known + weight e), solved for
+        e."""
         T, Pi = motion.internal_forces(self._places)
         start = motion.multipliers(motion.tau)[self._places]
         if self.plant is None:
@@ -177,7 +178,7 @@ class HybridController:
 
 
 def felt(robot, q, v, f_ext):
-    """lam = resting + response tau: how the multipliers of a mechanism follow from the forces on it."""
+    """lam = resting + response tau: the multipliers of a mechanism as a function of the forces on it."""
     M, h, G, _, _, gamma = terms_kernel(robot.packed, q, v, f_ext)
     raise_errors(robot.functions)
     h, one = h - element_forces(robot, q, v), np.eye(robot.nv)

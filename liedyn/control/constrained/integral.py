@@ -5,14 +5,15 @@ from collections import deque
 import numpy as np
 
 REMEMBERED = 100_000
-"""Samples that an integral keeps. A simulation goes back by some thousand of them, to where an event lies."""
+"""Number of samples that an integral stores. A simulation goes back by some thousand of them, to the time of an event.
+"""
 
 
 class Integral:
-    """The integral of samples over time, by the trapezoidal rule; a sample at an earlier time undoes what came later.
+    """The integral of samples over time, by the trapezoidal rule; a sample at an earlier time undoes later ones.
 
-    So the stages of a Runge-Kutta step, a step that is repeated, and a run that starts anew each see what belongs to
-    their time.
+    So the stages of a Runge-Kutta step, a step that is repeated, and a run that starts anew each use the integral of
+    their own time.
     """
 
     def __init__(self, size):
@@ -24,7 +25,7 @@ class Integral:
         self._samples.clear()
 
     def known(self, t):
-        """Integral up to t of a next sample x at t: known + weight x; returns known, weight."""
+        """Integral up to t as a function of the next sample x at t: known + weight x; returns known, weight."""
         while self._samples and self._samples[-1][0] >= t:
             self._samples.pop()
         if not self._samples:

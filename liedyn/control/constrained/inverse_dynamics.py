@@ -1,4 +1,4 @@
-"""Inverse dynamics of a constrained mechanism: forces of its actuators for wanted motions and constraint forces."""
+"""Inverse dynamics of a constrained mechanism: actuator forces for wanted motions and constraint forces."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ NO_WRENCH = np.empty(0)
 
 @dataclass(frozen=True)
 class InverseDynamics:
-    """Forces that give a mechanism the motion and the constraint forces that are wanted.
+    """Forces that give a mechanism the wanted motion and constraint forces.
 
     Attributes
     ----------
     tau : ndarray, shape (..., nv)
-        Generalised forces [N m, N], zero where nothing drives.
+        Generalised forces [N m, N], zero for passive coordinates.
     u : ndarray, shape (..., nu)
-        Inputs of the actuators, or of the coordinates in `active`: tau = actuator_matrix @ u. Of minimum norm where
-        several do the same.
+        Inputs of the actuators, or of the coordinates in `active`: tau = actuator_matrix @ u. Of minimum norm if
+        several have the same effect.
     a : ndarray, shape (..., nv)
         Accelerations of all coordinates [rad/s^2, m/s^2].
     lam : ndarray, shape (..., m)
-        Multipliers that follow, ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum
-        norm where rows are redundant.
+        Resulting multipliers, ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum
+        norm if rows are redundant.
     constraint_wrenches : dict
         By constraint name the wrench (moment, force) [N m, N], shape (..., 6), on its child side
         (`liedyn.mechanics.constraints.constraint_wrenches`).
     independent : tuple of str
         The coordinates whose accelerations were given.
     controllability : Controllability
-        What the actuators can do (at the last state of a batch).
+        The motions that the actuators can drive (at the last state of a batch).
     """
 
     tau: Array
@@ -68,7 +68,7 @@ class InverseDynamics:
 
     @classmethod
     def of(cls, known: dict[str, Any]) -> Self:
-        """A result of which the rest is worked out when it is read, by the functions in its entry "_later"."""
+        """A result whose other attributes are computed when first read, by the functions in its entry "_later"."""
         made = object.__new__(cls)
         made.__dict__.update(known)
         return made
@@ -86,14 +86,14 @@ class InverseDynamics:
 
 @dataclass(frozen=True)
 class Driven:
-    """What is the same for all states in which the same coordinates are moved by the same actuators.
+    """Data that are the same for all states with the same coordinates and actuators.
 
     Attributes
     ----------
     chosen : Independent
     actuators : tuple of str
     T : ndarray, shape (nv, r)
-        Columns that span what the actuators can do, orthonormal in the metric.
+        Columns that span the actuator forces, orthonormal in the metric.
     inputs : ndarray, shape (nu, nv)
         u = inputs tau.
     work : ndarray
@@ -106,7 +106,7 @@ class Driven:
     work: np.ndarray
 
     def motion(self, robot, q, v, w_dot, f_ext, tolerance):
-        """tau, a and lam of one state; None where they have to be found in another way, or do not exist."""
+        """tau, a and lam of one state; None if they have to be computed in another way, or do not exist."""
         tau, a, lam = np.empty(robot.nv), np.empty(robot.nv), np.empty(len(robot.row_names))
         status, condition = driven_motion_kernel(
             robot.packed, q, v, w_dot, f_ext, self.chosen.rows, self.T, tolerance, self.work, tau, a, lam)
@@ -116,7 +116,7 @@ class Driven:
 
 
 def driven(robot, independent, active, root):
-    """The `Driven` of coordinates of the tree and constant actuators, None of others."""
+    """The `Driven` for coordinates of the tree and constant actuators, else None."""
     names = independent or robot.independent or (() if robot.row_names else robot.velocity_names)
     if not names or isinstance(names, str) or robot.elements is not None or robot.functions or watches(robot):
         return None
@@ -131,7 +131,7 @@ def driven(robot, independent, active, root):
 
 
 def _one_state(robot, q, v, accelerations, independent, active, tolerance):
-    """The `InverseDynamics` of one usual state, else None."""
+    """The `InverseDynamics` of one state in the usual case, else None."""
     if type(accelerations) is dict:
         if independent is not None:
             return None
@@ -152,7 +152,7 @@ def _one_state(robot, q, v, accelerations, independent, active, tolerance):
         return None
     try:
         w_dot, q, v = (floats("", x).copy() for x in (accelerations, q, v))
-    except InputError:  # the general way says which
+    except InputError:  # the general way names the error
         return None
     shapes = (len(found.chosen.names),), (robot.nq,), (robot.nv,)
     if (w_dot.shape, q.shape, v.shape) != shapes:
@@ -171,35 +171,35 @@ def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: Ar
                      independent: IndependentNames = None, active: Sequence[str] | None = None,
                      metric: ArrayLike | None = None, multipliers: dict[str, Any] | None = None,
                      f_ext: Wrenches | None = None, rank_tolerance: float = RANK_TOLERANCE) -> InverseDynamics:
-    """Smallest forces of the actuators that give a constrained mechanism the accelerations that are wanted.
+    """Smallest actuator forces that give a constrained mechanism the wanted accelerations.
 
     Parameters
     ----------
     robot : Robot
-        At the time of ``robot.at(t)`` where constraints move.
+        At its time, ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s] that keeps them closed.
+        Velocity [rad/s, m/s] that satisfies the constraints.
     accelerations : array_like, shape (..., p), or dict
-        Of the independent coordinates [rad/s^2, m/s^2], in their order or by name. A virtual coordinate of a cut joint
-        has the second derivative of that coordinate.
+        Accelerations of the independent coordinates [rad/s^2, m/s^2], in their order or by name. For a virtual
+        coordinate of a cut joint: the second derivative of that coordinate.
     independent : sequence of str, "auto", "tangent" or None
         Coordinates whose accelerations are given, as many as there are degrees of freedom. None: the names of a dict,
-        else the robot's own declaration, else "auto" (pivoting, at the first state of a batch).
+        else those that the robot declares, else "auto" (pivoting, at the first state of a batch).
     active : sequence of str, optional
         Joints or velocity coordinates that are driven, all others being passive; default: by the robot's actuators, or
-        all of them where it declares none.
+        all of them if it declares none.
     metric : array_like, shape (nv,) or (nv, nv), optional
-        W, or its diagonal: of all forces that do, those with the smallest tau^T W^-1 tau are taken.
-        ``effort_limit ** 2`` shares the load by what motors can bear. Default: ones.
+        W, or its diagonal: among all forces with the wanted effect, those with the smallest tau^T W^-1 tau are
+        returned. ``effort_limit ** 2`` distributes the load according to the limits of motors. Default: ones.
     multipliers : dict, optional
         Wanted multipliers by name of a row, or of a constraint for all its rows: numbers of shape (...) or (..., rows).
-        Where rows are redundant, only the force that the given ones make together counts.
+        If rows are redundant, only the force that the given ones make together matters.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame, as for `rnea`.
     rank_tolerance : float
-        Singular values of G below this part of the largest one count as zero.
+        Singular values of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -209,12 +209,12 @@ def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: Ar
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, too many or few independent coordinates, a
-        multiplier of a constraint that is switched off, or a metric that is none.
+        A shape does not fit, an entry is not finite, a name is unknown, there are too many or few independent
+        coordinates, a multiplier belongs to a constraint that is switched off, or the metric is not positive definite.
     SingularConfigurationError
         The independent coordinates do not determine the motion here.
     ControllabilityError
-        The actuators cannot give this motion, or these multipliers besides it; says which motion nothing drives.
+        The actuators cannot give this motion, or not with these multipliers; the message names the motion.
 
     Warns
     -----
@@ -224,7 +224,7 @@ def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: Ar
     Notes
     -----
     Aghili 2005, section VII: the projected inverse dynamics (43), with passive joints (54)-(60), weight (47) and
-    constraint forces (49)-(52). ``forward_dynamics(robot, q, v, r.tau)`` gives back ``r.a`` and ``r.lam``.
+    constraint forces (49)-(52). ``forward_dynamics(robot, q, v, r.tau)`` returns ``r.a`` and ``r.lam`` again.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: Ar
 
 
 def _by_names(robot, accelerations, independent):
-    """Independent coordinates, and their accelerations in that order."""
+    """Independent coordinates, and their accelerations in the same order."""
     names = tuple(accelerations) if independent is None else by_name(robot, independent).names
     values = []
     for name in names:
@@ -293,7 +293,7 @@ def _by_names(robot, accelerations, independent):
 
 
 def rows_named(robot, name):
-    """Numbers of the rows that a name stands for: one row, or all of a constraint; InputError if there are none."""
+    """Indices of the rows that a name stands for: one row, or all of a constraint; InputError if there are none."""
     if name in robot.constraint_names:
         return [k for k, owner in enumerate(robot.row_owners) if owner == name]
     if name in robot.row_names:
@@ -303,7 +303,7 @@ def rows_named(robot, name):
 
 
 def wanted_rows(robot, multipliers, lead):
-    """Row numbers, and wanted values (count, rows)."""
+    """Row indices, and wanted values (count, rows)."""
     if not isinstance(multipliers, dict | None):
         raise InputError(f"multipliers must be a dict by name of a constraint or row, got {shown(multipliers)}")
     rows, columns = [], []

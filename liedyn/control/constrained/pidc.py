@@ -1,6 +1,6 @@
-"""Projected inverse dynamics control: constrained motions by the smallest forces (Aghili 2005, VII-A and D).
+"""Projected inverse dynamics control: constrained motions with the smallest forces (Aghili 2005, VII-A and D).
 
-Positions of independent coordinates, and how far they are from wanted ones.
+Also positions of independent coordinates, and their errors.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class Coordinates:
-    """Positions and errors of independent coordinates, on the group where a joint has quaternions.
+    """Positions and errors of independent coordinates, on the configuration group for joints with quaternions.
 
     Attributes
     ----------
     chosen : Independent
     size : int
-        How many numbers a position has: those of q for ball and free joints, which come whole, one for each other
-        coordinate.
+        Number of numbers in a position: those of q for ball and free joints, which are chosen as a whole, and one for
+        each other coordinate.
     """
 
     def __init__(self, robot, independent):
@@ -54,7 +54,7 @@ class Coordinates:
         self.chosen = by_name(robot, names)
         kinds = {joint.name: joint.kind for joint in robot.model.joints}
         loops = {loop.name: loop.kind for loop in robot.model.loops}
-        self._q, self._virtual = [], []  # (place in the position, place in q or z)
+        self._q, self._virtual = [], []  # (index in the position, index in q or z)
         self._rows = [k for k, name in enumerate(self.chosen.names) if self.chosen.virtual[k] < 0]
         self._columns = [robot.velocity_index(self.chosen.names[k]) for k in self._rows]
         self.on_group, self.size, k = False, 0, 0
@@ -71,7 +71,7 @@ class Coordinates:
             else:
                 self._q.append((self.size, robot.coordinate_index(name)))
                 self.size, k = self.size + 1, k + 1
-        # in their order, where all are revolute or prismatic joints of the tree
+        # indices in order, if all are revolute or prismatic joints of the tree
         self._plain = None if self._virtual or self.on_group else np.array([j for _, j in self._q], dtype=np.int64)
 
     def _add_joint(self, robot, owner, k):
@@ -104,7 +104,7 @@ class Coordinates:
 class PIDC:
     """Projected inverse dynamics control of a constrained mechanism.
 
-    The object is a function tau(t, q, v), which `simulate` takes as its input. The error e of the independent
+    The object is a function tau(t, q, v), which can be the input of `simulate`. The error e of the independent
     coordinates then obeys ``e'' + G_D e' + G_P e = 0``, with ``+ G_I`` times its integral.
 
     Parameters
@@ -112,44 +112,44 @@ class PIDC:
     robot : Robot
         The model. Moving constraints are evaluated at each time.
     trajectory : callable or array_like
-        Function of t that returns position, velocity and acceleration of the independent coordinates; or a position to
-        go to. A position has one number for each coordinate [rad, m], and the quaternion (and place) of a ball (or
+        Function of t that returns position, velocity and acceleration of the independent coordinates; or a constant
+        position. A position has one number for each coordinate [rad, m], and the quaternion (and place) of a ball (or
         free) joint that is named as a whole.
     G_P, G_D : float or array_like, shape (p,) or (p, p)
         Gains [1/s^2, 1/s].
     G_I : float or array_like, optional
         Gain of the integral [1/s^3]; none by default.
     independent : sequence of str, optional
-        The coordinates that are controlled, as many as there are degrees of freedom; default: the robot's own choice,
-        or all joints where nothing is constrained.
+        The controlled coordinates, as many as there are degrees of freedom; default: those that the robot declares,
+        or all joints if there are no constraints.
     active : sequence of str, optional
         Joints or velocity coordinates that are driven, all others being passive; default: by the robot's actuators, or
-        all of them where it declares none.
+        all of them if it declares none.
     metric : array_like, shape (nv,) or (nv, nv), optional
-        W, or its diagonal: tau^T W^-1 tau is what is smallest. Default: ones.
+        W, or its diagonal: tau^T W^-1 tau is minimised. Default: ones.
     f_ext : dict or array_like, optional
-        Wrenches (moment, force) [N m, N] on bodies that the model is to know of, as for `rnea`.
+        Wrenches (moment, force) [N m, N] on bodies that the model takes into account, as for `rnea`.
     rank_tolerance : float
-        Singular values of G below this part of the largest one count as zero.
+        Singular values of G below this fraction of the largest one count as zero.
 
     Attributes
     ----------
     robot : Robot
-        May be exchanged on the way, by ``robot.switched(...)`` for instance: the law does not change its structure when
-        constraints come and go, as long as the controlled coordinates remain all degrees of freedom.
+        May be exchanged during control, by ``robot.switched(...)`` for instance: the law does not change when
+        constraints are switched, as long as the controlled coordinates are as many as the degrees of freedom.
     independent : tuple of str
 
     Raises
     ------
     InputError
-        Gains of the wrong shape or unstable ones, an unknown name, a trajectory of the wrong size.
+        Gains have the wrong shape or are unstable, a name is unknown, or the trajectory has the wrong size.
 
     Notes
     -----
-    Aghili 2005, eq. 43, 44 and 60. For ball and free joints e is the logarithm of the rotation (and displacement) that
-    is missing, in the actual body frame, and the law of the error holds to first order.
+    Aghili 2005, eq. 43, 44 and 60. For ball and free joints e is the logarithm of the rotation (and displacement) from
+    the actual to the wanted pose, in the actual body frame, and the error equation holds to first order.
 
-    A motion that no actuator drives, at a singular configuration say, raises `ControllabilityError`.
+    A motion that no actuator drives, for example at a singular configuration, raises `ControllabilityError`.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class PIDC:
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
             Configuration [rad, m; quaternions (x, y, z, w)].
         v : array_like, shape (nv,)
@@ -202,13 +202,13 @@ class PIDC:
         Returns
         -------
         tau : ndarray, shape (nv,)
-            [N m, N]
+            Forces [N m, N].
 
         Raises
         ------
         InputError
             A shape does not fit, an entry is not finite, or the mechanism has more or fewer degrees of freedom than
-            coordinates that are controlled.
+            controlled coordinates.
         SingularConfigurationError
             The independent coordinates do not determine the motion here.
         ControllabilityError
@@ -227,7 +227,7 @@ class PIDC:
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
             Configuration [rad, m; quaternions (x, y, z, w)].
         v : array_like, shape (nv,)
@@ -255,7 +255,7 @@ class PIDC:
         return self._errors(robot, q, v, self._wanted(t))
 
     def reset(self) -> None:
-        """Forget the integral of the error.
+        """Reset the integral of the error.
 
         Examples
         --------
@@ -266,11 +266,11 @@ class PIDC:
         self._integral.reset()
 
     def _motion(self, t, q, v):
-        """What the law asks for: the `Motion` with its forces, for the hybrid controller to add to."""
+        """The `Motion` that the law demands, with its forces, to which the hybrid controller adds."""
         return self._motion_of(*self._asked(t, q, v))
 
     def _asked(self, t, q, v):
-        """The robot at a time, its state, and the accelerations that the law asks for."""
+        """The robot at time t, its state, and the accelerations that the law demands."""
         robot, q, v = self._state(t, q, v)
         wanted = self._wanted(t)
         e, e_dot = self._errors(robot, q, v, wanted)

@@ -1,13 +1,14 @@
 """The extended Kalman filter on the manifold of a mechanism.
 
-The estimate is a state (q, v) on the constraints, its error the deviation x = (y, w) from there in independent
-coordinates, and P the covariance of x. A prediction is one step of the integrator behind `discretize`, whose
-derivatives A and B are those of the step itself; the tangent in which x is taken goes along with it:
+The estimate is a state (q, v) on the constraints, its error the deviation x = (y, w) in independent coordinates, and P
+the covariance of x. A prediction is one step of the integrator of `discretize`, with the step's own derivatives A and
+B; the tangent space of x moves with the estimate:
 
     P = A P A^T + G Q G^T
 
-An update, e being the difference of the reading and the expected one on their group, moves the state by dx along the
-manifold and turns P into the tangent there, J the right Jacobian of dx joint by joint (Sola et al. 2018, eq. 79):
+An update, with e the difference of the measurement and its prediction on their group, moves the state by dx along the
+manifold and transforms P to the new tangent space, J the right Jacobian of dx joint by joint (Sola et al. 2018, eq.
+79):
 
     K = P C^T (C P C^T + R)^-1        dx = K e        P = J [(1 - K C) P (1 - K C)^T + K R K^T] J^T
 """
@@ -39,43 +40,43 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, IndependentNames
 
 POOR = 10.0
-"""Condition number of the coordinates from which on others are looked for: where a coordinate hardly moves, the motion
-is no linear function of it any more, long before digits are lost."""
+"""Condition number of the coordinates above which others are considered: if a coordinate hardly moves, the motion is no
+longer a linear function of it, long before digits are lost."""
 BETTER = 0.3
-"""Part of it that others must have."""
+"""Largest ratio of the condition number of other coordinates to the present one for a change."""
 
 
 class ExtendedKalmanFilter(Sensors):
-    """An extended Kalman filter whose estimates satisfy the constraints, balls and free joints included.
+    """An extended Kalman filter whose estimates satisfy the constraints; ball and free joints are supported.
 
     Parameters
     ----------
     robot : Robot
     q : array_like, shape (nq,)
-        Estimate at the start [rad, m; quaternions (x, y, z, w)] that closes the loops.
+        Initial estimate [rad, m; quaternions (x, y, z, w)] that closes the loops.
     v : array_like, shape (nv,)
-        Its velocity [rad/s, m/s], which keeps them closed.
+        Its velocity [rad/s, m/s], which satisfies the constraints.
     h : float
-        The step, time between samples [s].
+        Step, the time between samples [s].
     P : float, array_like, shape (x,) or (x, x), or dict
-        Covariance of the error at the start, positive semidefinite; a dict gives a diagonal by name of a state.
+        Covariance of the initial error, positive semidefinite; a dict gives a diagonal by name of a state.
     Q : float, array_like, shape (ng,) or (ng, ng), or dict
-        Covariance of the disturbances, each held over a step, positive semidefinite.
+        Covariance of the disturbances, each constant during a step, positive semidefinite.
     R : float, array_like, shape (ny,) or (ny, ny), or dict
-        Covariance of the noise of a reading, positive definite; a dict by name of an output.
+        Covariance of the measurement noise, positive definite; a dict by name of an output.
     outputs : sequence of str, optional
-        What is measured, named as outputs of `linearize`; default: those that the robot declares.
+        Measured outputs, named as in `linearize`; default: those that the robot declares.
     noise : {"inputs", "states"} or array_like, shape (x, ng)
-        What is disturbed: forces of the actuators, the states at the end of a step, or the states by a matrix.
+        What the disturbances act on: forces of the actuators, states at the end of a step, or states through a matrix.
     independent, speeds
-        Coordinates of the states, as for `linearize`. Where they are not named, others are chosen as soon as those of
-        before become poor, and P and Q are carried over.
+        Coordinates of the states, as for `linearize`. If none are named, other coordinates are chosen as soon as the
+        present ones become poorly conditioned, and P and Q are transformed.
     steps : int
-        Steps of the integrator in a prediction.
+        Number of integrator steps in a prediction.
     t : float, optional
-        Time at the start [s], by default the robot's.
+        Initial time [s], by default the robot's.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Attributes
     ----------
@@ -87,20 +88,20 @@ class ExtendedKalmanFilter(Sensors):
     t : float
         [s]
     e, S : ndarray, shapes (k,) and (k, k)
-        Innovation of the last update, and its covariance; of those outputs that were measured.
+        Innovation of the last update and its covariance, for the outputs that were measured.
 
     Raises
     ------
     InputError
-        A shape that does not fit, an unknown name, a covariance that is not definite, or coordinates in which no step
-        can be linearized (`discretize`).
+        A shape does not fit, a name is unknown, a covariance is not (semi)definite, or no step can be
+        linearized in these coordinates (`discretize`).
     ClosureError
         A loop is open at q.
 
     Notes
     -----
-    A prediction is that of `discretize`: fourth order, on the manifold at each stage. Where friction slides there is no
-    derivative of a step, and a prediction raises what `discretize` does.
+    A prediction is a step of `discretize`: fourth order, on the manifold at each stage. With sliding friction a step
+    has no derivative, and a prediction raises the error of `discretize`.
 
     Examples
     --------
@@ -170,7 +171,7 @@ class ExtendedKalmanFilter(Sensors):
                 f"t={self.t:g})")
 
     def reset(self) -> None:
-        """Begin again, from the estimate at the start.
+        """Start again from the initial estimate.
 
         Examples
         --------
@@ -187,7 +188,7 @@ class ExtendedKalmanFilter(Sensors):
         self.e, self.S = np.zeros(0), np.zeros((0, 0))
 
     def deviation(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """How far a state is from the estimate.
+        """The deviation of a state from the estimate.
 
         Parameters
         ----------
@@ -217,7 +218,7 @@ class ExtendedKalmanFilter(Sensors):
         return self._deviation(*self._deviation.state(q, v))
 
     def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
-        """What sensors without noise read at a state.
+        """The noise-free measurement at a state.
 
         Parameters
         ----------
@@ -226,14 +227,14 @@ class ExtendedKalmanFilter(Sensors):
         v : array_like, shape (nv,), optional
             Velocity [rad/s, m/s]; default: the estimate.
         u : array_like, shape (nu,), optional
-            Forces of the actuators, which accelerations and forces of constraints depend on; default: those of the
-            last prediction, zero before.
+            Forces of the actuators, which affect accelerations and constraint forces; default: those of the
+            last prediction, initially zero.
 
         Returns
         -------
         y : ndarray, shape (ny,)
-            In the order of ``outputs``. A pose, and the position of a ball or free joint, is its rotation vector
-            (and the place of its origin).
+            In the order of ``outputs``. A pose, and the position of a ball or free joint, is given by its rotation
+            vector (and the position of its origin).
 
         Raises
         ------
@@ -253,12 +254,12 @@ class ExtendedKalmanFilter(Sensors):
         return self._measurement(d.robot, q, v, self._held(u))
 
     def predict(self, u: ArrayLike) -> None:
-        """Go on by a step.
+        """Predict the estimate after a step.
 
         Parameters
         ----------
         u : array_like, shape (nu,)
-            Forces of the actuators, held over the step.
+            Forces of the actuators, constant during the step.
 
         Raises
         ------
@@ -285,14 +286,15 @@ class ExtendedKalmanFilter(Sensors):
         self._count += 1
 
     def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Take in a reading.
+        """Update the estimate by a measurement.
 
         Parameters
         ----------
         y : array_like, shape (ny,)
-            NaN where nothing was measured.
+            Measurement, NaN for outputs that were not measured.
         u : array_like, shape (nu,), optional
-            Forces of the actuators while it was taken; default: those of the last prediction, zero before.
+            Forces of the actuators at the time of the measurement; default: those of the last prediction, initially
+            zero.
 
         Raises
         ------
@@ -333,7 +335,8 @@ class ExtendedKalmanFilter(Sensors):
             self._choose_again(u)
 
     def carried(self, d: Any, u: ArrayLike, t: float) -> tuple[Any, Array, Array]:
-        """The `Deviation` about the state one prediction after that of `d`, and the derivatives A and B of that."""
+        """The `Deviation` about the state one prediction after that of `d`, and the derivatives A and B of this
+        step."""
         h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
         for k in range(self.steps):
             now = discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w,
@@ -343,7 +346,7 @@ class ExtendedKalmanFilter(Sensors):
         return d, A, B
 
     def displaced(self, d: Any, dx: Array, t: float) -> Any:
-        """The `Deviation` about the state that is dx away from that of `d`; ClosureError where there is none."""
+        """The `Deviation` about the state displaced by dx from that of `d`; ClosureError if there is none."""
         p = len(d.y.names)
         q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
         return self._moved(d, q, v, t)
@@ -352,29 +355,29 @@ class ExtendedKalmanFilter(Sensors):
         return self._u if u is None else vector("u", u, len(self._u))
 
     def _moved(self, d, q, v, t):
-        """The same coordinates about another state, at a time."""
+        """The same coordinates about another state, at time t."""
         return Deviation(_at(self.robot, t), q, v, d.y, d.w, self._tolerance)
 
     def _choose_again(self, u):
-        """Go over to other coordinates where these are much better."""
+        """Changes to other coordinates if these are much better conditioned."""
         d = self._deviation
         other = Deviation(d.robot, d.q, d.v, "auto", None, self._tolerance)
         old, new = (linearize(d.robot, d.q, d.v, u=u, independent=each.y, speeds=each.w, outputs=other.y.names
                               + other.w.rates, rank_tolerance=self._tolerance) for each in (d, other))
         if new.condition < BETTER * old.condition:
-            T = old.C  # derivatives of the other states by these
+            T = old.C  # derivatives of the new states by the old ones
             self._deviation, self.P = other, T @ self.P @ T.T
             if not self._by_inputs:
                 self._Q = T @ self._Q @ T.T
 
 
 def _at(robot, t):
-    """The robot at a time."""
+    """The robot at time t."""
     return robot.at(t) if robot.functions else robot
 
 
 def turned(before, after):
-    """J (x, x): errors seen from the state before an update, seen from the one after."""
+    """J (x, x): maps errors about the state before an update to errors about the state after it."""
     J, p = np.eye(len(before.y.names) + len(before.w.names)), len(before.y.names)
     tree = np.flatnonzero(before.y.virtual < 0)
     rows = before.y.rows[tree]

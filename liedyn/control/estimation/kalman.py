@@ -32,7 +32,7 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
            outputs: Sequence[str] | None = None, noise: Literal["inputs", "states"] | ArrayLike = "inputs",
            v: ArrayLike | None = None, u: ArrayLike | None = None, independent: IndependentNames = None,
            speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> KalmanBucyFilter:
-    """The steady-state Kalman-Bucy filter about an equilibrium: the estimate of least covariance.
+    """The steady-state Kalman-Bucy filter about an equilibrium: the estimate with the smallest covariance.
 
     Parameters
     ----------
@@ -41,21 +41,21 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     Q : float, array_like, shape (ng,) or (ng, ng), or dict
         Intensity of the disturbances, positive semidefinite, in squares of their units times seconds; a dict gives a
-        diagonal by name, the others zero.
+        diagonal by name, with zeros for names that are missing.
     R : float, array_like, shape (ny,) or (ny, ny), or dict
-        Intensity of the noise of what is measured, positive definite; a dict by name of an output.
+        Intensity of the measurement noise, positive definite; a dict by name of an output.
     outputs : sequence of str, optional
-        What is measured, named as outputs of `linearize`; default: those that the robot declares.
+        Measured outputs, named as in `linearize`; default: those that the robot declares.
     noise : {"inputs", "states"} or array_like, shape (x, ng)
-        What is disturbed: forces of the actuators, rates of the states, or the rates of the states by a matrix.
+        What the disturbances act on: forces of the actuators, rates of the states, or these through a matrix.
     v : array_like, shape (nv,), optional
         Velocity of a steady motion [rad/s, m/s]; default: at rest.
     u : array_like, shape (nu,), optional
-        Inputs that hold the robot there; default: the smallest that do (`inverse_dynamics`).
+        Inputs at the equilibrium; default: the smallest ones that hold the robot there (`inverse_dynamics`).
     independent, speeds
         Coordinates of the states, as for `linearize`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
     Raises
     ------
     InputError
-        A shape that does not fit, an unknown name, a covariance that is not definite; a state that is no equilibrium
-        under u; or a motion that does not decay and that no output sees, or no disturbance moves: the filter is not
-        stable by the margin that `lqr` wants.
+        A shape does not fit, a name is unknown, a covariance is not (semi)definite; the state is no equilibrium
+        under u; or a motion that does not decay is not observable, or not excited by disturbances: the filter is not
+        stable by the margin described in `lqr`.
     ControllabilityError
         No inputs hold the robot at rest there.
     ClosureError
@@ -99,7 +99,7 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
             noise: Literal["inputs", "states"] | ArrayLike = "inputs", v: ArrayLike | None = None,
             u: ArrayLike | None = None, independent: IndependentNames = None, speeds: Sequence[str] | None = None,
             rank_tolerance: float = RANK_TOLERANCE) -> KalmanFilter:
-    """The steady-state Kalman filter for samples, inputs held between them.
+    """The steady-state Kalman filter in discrete time, with inputs constant between samples.
 
     Parameters
     ----------
@@ -107,16 +107,16 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     h : float
-        The step, time between samples [s].
+        Step, the time between samples [s].
     Q : float, array_like, shape (ng,) or (ng, ng), or dict
-        Covariance of the disturbances, each held over a step, positive semidefinite; white noise of intensity S has
-        about S / h as an input, S h as a change of the states.
+        Covariance of the disturbances, each constant during a step, positive semidefinite; white noise of intensity S
+        has about S / h as an input, S h as a change of the states.
     R : float, array_like, shape (ny,) or (ny, ny), or dict
-        Covariance of the noise of a reading, positive definite.
+        Covariance of the measurement noise, positive definite.
     outputs, v, u, independent, speeds, rank_tolerance
         As for `kalman`.
     noise : {"inputs", "states"} or array_like, shape (x, ng)
-        What is disturbed: forces of the actuators, the states at the end of a step, or the states by a matrix.
+        What the disturbances act on: forces of the actuators, states at the end of a step, or states through a matrix.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
     Raises
     ------
     InputError
-        As `kalman` says.
+        As for `kalman`.
     ControllabilityError
         No inputs hold the robot at rest there.
     ClosureError
@@ -157,7 +157,7 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
 
 
 def _model(robot, q, v, u, outputs, independent, speeds, tolerance):
-    """Deviation, measurement, the linear model of the measurement at an equilibrium, and the inputs there."""
+    """Deviation, measurement, linear model of the measurement at an equilibrium, and the inputs there."""
     deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, tolerance)
     measurement = measured(robot, outputs)
     now = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, outputs=measurement.names,

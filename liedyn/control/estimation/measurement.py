@@ -1,8 +1,8 @@
-"""What sensors read at a state, as numbers, and how far one reading is from another.
+"""Measurements of sensors at a state, as numbers, and differences between measurements.
 
-Names are those of the outputs of `linearize`, and so is the order of the numbers. Readings that are no vectors are
-given by coordinates: a pose by its rotation vector and the place of its origin in the ground frame, the position of a
-ball or free joint likewise. Differences of such readings are taken on the group, seen from the body, as C has them.
+Names are those of the outputs of `linearize`, with the same order of numbers. Measurements that are no vectors are
+given by coordinates: a pose by its rotation vector and the position of its origin in the ground frame, the position of
+a ball or free joint likewise. Their differences are taken on the group, in body axes, as in C.
 """
 import numpy as np
 
@@ -25,20 +25,20 @@ from liedyn.motion.discretize import virtual_velocities
 
 
 class Measurement:
-    """Readings of a robot's sensors.
+    """Measurements of a robot's sensors.
 
     Attributes
     ----------
     names : tuple of str
-        The outputs as users name them.
+        The outputs in the user's notation.
     labels : tuple of str
-        A name for each number of a reading.
+        A name for each number of a measurement.
 
     Raises
     ------
     InputError
-        An unknown output, part of the position of a ball or free joint, or what no sensor reads: the position of a ball
-        cut, the acceleration of a cut joint.
+        An output is unknown, is a part of the position of a ball or free joint, or cannot be measured: the position of
+        a ball cut, the acceleration of a cut joint.
     """
 
     def __init__(self, robot, outputs):
@@ -85,7 +85,7 @@ class Measurement:
         self._readers.append((CUT, rate, number, row, 0))
 
     def __call__(self, robot, q, v, u):
-        """The reading at a state, the actuators giving u; of the robot at its time."""
+        """The measurement at a state with actuator inputs u, of the robot at its time."""
         found, solved = np.empty(len(self.labels)), None
         if self.needs_accelerations:
             solved = forward_dynamics(robot, q, v, actuator_matrix(robot, q) @ u)
@@ -116,12 +116,12 @@ class Measurement:
         return J @ v if rate == VELOCITY else J @ solved.a + body_jacobian_dot(robot, q, v, body) @ v
 
     def reading(self, y):
-        """A reading as users give it; NaN where nothing was measured.
+        """The user's measurement, checked; NaN for outputs that were not measured.
 
         Raises
         ------
         InputError
-            Its shape does not fit, an entry is infinite, or of a pose only part is there.
+            Its shape does not fit, an entry is infinite, or only a part of a pose is given.
         """
         y = floats("y", y)
         if y.shape != (len(self.labels),) or np.isinf(y).any():
@@ -133,9 +133,9 @@ class Measurement:
         return y
 
     def difference(self, y, expected):
-        """How far a reading is from what is expected, as C has it."""
+        """The difference of a measurement from the expected one, in the coordinates of C."""
         left = y - expected
-        left[self._angles] -= 2.0 * np.pi * np.round(left[self._angles] / (2.0 * np.pi))  # the shorter way round
+        left[self._angles] -= 2.0 * np.pi * np.round(left[self._angles] / (2.0 * np.pi))  # to (-pi, pi]
         for group in self._groups:
             if not np.isnan(y[group]).any():
                 turn, seen = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
@@ -145,7 +145,7 @@ class Measurement:
         return left
 
     def difference_slope(self, e):
-        """D (ny, ny): where what is expected moves by dy, as C has it, a difference e changes by -D dy."""
+        """D (ny, ny): if the expected measurement moves by dy, as in C, the difference e changes by -D dy."""
         D = np.eye(len(e))
         for group in self._groups:
             if not np.isnan(e[group]).any():
@@ -156,7 +156,7 @@ class Measurement:
         return D
 
     def disturbed(self, y, noise):
-        """The reading that is `noise` away from y: `difference` the other way round."""
+        """The measurement whose difference from y is `noise`: the inverse of `difference`."""
         found = y + noise
         for group in self._groups:
             turn, seen = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
@@ -166,12 +166,12 @@ class Measurement:
 
 
 def measured(robot, outputs):
-    """The `Measurement` of outputs; None are those that the robot declares.
+    """The `Measurement` of outputs; None stands for those that the robot declares.
 
     Raises
     ------
     InputError
-        None are declared, or what `Measurement` raises.
+        The robot declares none, or what `Measurement` raises.
     """
     if outputs is None and not robot.outputs:
         raise InputError(f"outputs: {robot.name!r} declares none; name those that are measured")

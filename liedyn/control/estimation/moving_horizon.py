@@ -1,12 +1,12 @@
-"""Moving-horizon estimation: the states that explain the readings of a window best, on the manifold of a mechanism.
+"""Moving-horizon estimation: the states that fit the measurements of a window best, on the manifold of a mechanism.
 
-The unknowns z are independent and of unit variance: a displacement of the state with which the window begins, and a
+The unknowns z are independent and of unit variance: a displacement of the first state of the window, and a
 disturbance of each of its steps; L L^T = P and L_Q L_Q^T = Q (Rao, Rawlings and Mayne 2003, eq. 9):
 
     x_0 = L xi      x_k+1 = step(x_k, u_k + L_Q eta_k)      min |xi|^2 + sum |eta_k|^2 + sum |R^-1/2 (y_k - h(x_k))|^2
 
-What is before the window is summed up by an extended Kalman filter, whose estimate and covariance P it begins with. The
-least squares are SciPy's; derivatives are those of the steps themselves, carried along: S_k+1 = A S_k + B dw_k.
+The past before the window is represented by an extended Kalman filter, with its estimate and covariance P. The least
+squares are SciPy's; derivatives are those of the steps themselves, propagated by S_k+1 = A S_k + B dw_k.
 """
 # mypy: ignore-errors
 
@@ -36,14 +36,14 @@ LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 
 
 class MovingHorizonEstimator(Sensors):
-    """States of a mechanism from the readings of a window; made by :func:`moving_horizon`.
+    """State estimates from the measurements of a window; returned by :func:`moving_horizon`.
 
     Attributes
     ----------
     q, v, t, outputs
-        As of `ExtendedKalmanFilter`.
+        As for `ExtendedKalmanFilter`.
     disturbances : ndarray, shape (k, nu)
-        Of the steps of the window, as far as the readings show them [N m, N].
+        Estimated disturbances of the steps of the window [N m, N].
     """
 
     disturbances: Array
@@ -71,19 +71,19 @@ class MovingHorizonEstimator(Sensors):
         return self._begin.t + (len(self._window) - 1) * self.h
 
     def reset(self) -> None:
-        """Begin again, from the estimate at the start."""
+        """Start again from the initial estimate."""
         self._begin.reset()
         self._now = self._begin._deviation
         self._window = [SimpleNamespace(before=self._begin._u, y=None, u=None)]
         self.disturbances, self._z = np.zeros((0, len(self._begin._Q))), np.zeros(len(self._begin.P))
 
     def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
-        """What sensors without noise read at a state, by default the estimate; as `ExtendedKalmanFilter.measure`."""
+        """The noise-free measurement at a state, by default the estimate; as `ExtendedKalmanFilter.measure`."""
         q, v = (self.q if q is None else q), (self.v if v is None else v)
         return self._begin.measure(q, v, self._window[-1].before if u is None else u)
 
     def predict(self, u: ArrayLike) -> None:
-        """Go on by a step, with inputs u, shape (nu,), that are held; as `ExtendedKalmanFilter.predict`."""
+        """Predict the estimate after a step with constant inputs u, shape (nu,); as `ExtendedKalmanFilter.predict`."""
         u = vector("u", u, len(self._begin._u))
         self._now, _, _ = self._begin.carried(self._now, u, self.t)
         self._window[-1].u = u
@@ -98,7 +98,7 @@ class MovingHorizonEstimator(Sensors):
             self._z = np.append(np.zeros(x), self._z[x + len(self._begin._Q):])
 
     def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Take in a reading y, shape (ny,), NaN where nothing was measured; as `ExtendedKalmanFilter.update`."""
+        """Update the estimate by a measurement y, shape (ny,), with NaN for missing outputs; as for the filter."""
         last = self._window[-1]
         last.y = self._measurement.reading(y)
         last.before = last.before if u is None else vector("u", u, len(last.before))
@@ -135,20 +135,20 @@ def moving_horizon(robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: ArrayL
                    Q: ArrayLike | dict[str, Any], R: ArrayLike | dict[str, Any], outputs: Sequence[str] | None = None,
                    horizon: int = 20, loss: Literal["linear", "soft_l1", "huber", "cauchy", "arctan"] = "linear",
                    **options: Any) -> MovingHorizonEstimator:
-    """An estimator of states from the readings of a moving window, constraints, balls and free joints included.
+    """A state estimator for the measurements of a moving window; constraints, ball and free joints are supported.
 
     Parameters
     ----------
     robot, q, v, h, P, Q, R, outputs
-        As for `ExtendedKalmanFilter`, and so are attributes and methods of what is returned.
+        As for `ExtendedKalmanFilter`; so are attributes and methods of the result.
     horizon : int
-        Steps of the window; what is before it is summed up by an extended Kalman filter.
+        Number of steps of the window; the past before it is represented by an extended Kalman filter.
     loss : {"linear", "soft_l1", "huber", "cauchy", "arctan"}
-        How residuals count that are larger than their standard deviation, as for `scipy.optimize.least_squares`: all
-        but "linear" take outliers for what they are.
+        Weight of residuals above their standard deviation, as for `scipy.optimize.least_squares`: all but "linear"
+        reduce the influence of outliers.
     **options
-        Others of `ExtendedKalmanFilter`: `independent`, `speeds`, `steps`, `t`, `rank_tolerance`. Disturbances are
-        forces of the actuators.
+        Other options of `ExtendedKalmanFilter`: `independent`, `speeds`, `steps`, `t`, `rank_tolerance`. Disturbances
+        act on the forces of the actuators.
 
     Returns
     -------
@@ -161,8 +161,8 @@ def moving_horizon(robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: ArrayL
 
     Notes
     -----
-    An update takes the steps and linear models of the window a few times: 15 steps of a five-bar about 0.1 s. Where all
-    is linear the estimates are those of the filter.
+    An update computes the steps and linear models of the window a few times: 15 steps of a five-bar take about 0.1 s.
+    For a linear system the estimates are those of the filter.
 
     Examples
     --------

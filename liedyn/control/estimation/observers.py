@@ -1,4 +1,4 @@
-"""Observers at an operating point, with constant gains: what `kalman` and `dkalman` return."""
+"""Observers with constant gains at an operating point: the results of `kalman` and `dkalman`."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Sensors:
-    """What all filters have: readings of what is measured, by `outputs` and `_measurement`."""
+    """Common base of all filters: measurements, by `outputs` and `_measurement`."""
 
     def disturbed(self, y: ArrayLike, noise: ArrayLike) -> Array:
-        """A reading with noise, on the group where it is no vector.
+        """A measurement with added noise, on the group for measurements that are no vectors.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class Sensors:
 
 
 class Observer(Sensors):
-    """What both filters with constant gains have."""
+    """Common base of both filters with constant gains."""
 
     model: Any
     C: Array
@@ -81,7 +81,7 @@ class Observer(Sensors):
                 f"slowest eigenvalue {slowest:.4g})")
 
     def measure(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> Array:
-        """What sensors without noise read.
+        """The noise-free measurement at a state.
 
         Parameters
         ----------
@@ -90,14 +90,14 @@ class Observer(Sensors):
         v : array_like, shape (nv,)
             Velocity [rad/s, m/s].
         u : array_like, shape (nu,), optional
-            Forces of the actuators, which accelerations and forces of constraints depend on; default: those of the
+            Forces of the actuators, which affect accelerations and constraint forces; default: those of the
             operating point.
 
         Returns
         -------
         y : ndarray, shape (ny,)
-            In the order of ``outputs``. A pose, and the position of a ball or free joint, is its rotation vector
-            (and the place of its origin).
+            In the order of ``outputs``. A pose, and the position of a ball or free joint, is given by its rotation
+            vector (and the position of its origin).
 
         Raises
         ------
@@ -116,12 +116,12 @@ class Observer(Sensors):
         return self._measurement(self._deviation.robot, q, v, self._held(u))
 
     def innovation(self, y: ArrayLike, x: ArrayLike, u: ArrayLike | None = None) -> Array:
-        """How far a reading is from what the linear model expects.
+        """The difference of a measurement from the prediction of the linear model.
 
         Parameters
         ----------
         y : array_like, shape (ny,)
-            A reading; NaN where nothing was measured.
+            A measurement; NaN for outputs that were not measured.
         x : array_like, shape (x,)
             The estimated deviation from the operating point.
         u : array_like, shape (nu,), optional
@@ -130,7 +130,7 @@ class Observer(Sensors):
         Returns
         -------
         e : ndarray, shape (ny,)
-            Zero where nothing was measured.
+            Zero for outputs that were not measured.
 
         Raises
         ------
@@ -155,12 +155,12 @@ class Observer(Sensors):
         Parameters
         ----------
         absolute : bool
-            Inputs as sensors read them and actuators have them, instead of their deviations from the operating point.
+            Absolute measurements and actuator inputs, instead of deviations from the operating point.
 
         Returns
         -------
         control.StateSpace, or control.NonlinearIOSystem if absolute
-            Inputs: what is measured, then ``force_`` and the names of the actuators; outputs: the estimate,
+            Inputs: the measured outputs, then ``force_`` and the names of the actuators; outputs: the estimate,
             ``estimate_`` and the name of a state. In discrete time its states are the prediction, its outputs the
             estimate after the update.
 
@@ -202,22 +202,22 @@ class Observer(Sensors):
 
 
 class KalmanBucyFilter(Observer):
-    """A steady-state filter in continuous time, dx/dt = A x + B (u - u_0) + L e; made by :func:`liedyn.kalman`.
+    """A steady-state filter in continuous time, dx/dt = A x + B (u - u_0) + L e; returned by :func:`liedyn.kalman`.
 
     Attributes
     ----------
     model : LocalStateSpace
-        The linear model it was designed on; the states x are ``model.states``.
+        The linear model of the design; the states x are ``model.states``.
     C, D : ndarray, shapes (ny, x) and (ny, nu)
-        Of what is measured.
+        Output matrices of the measurement.
     L : ndarray, shape (x, ny)
     P : ndarray, shape (x, x)
         Covariance of the error of the estimate.
     outputs : tuple of str
     q, v, u, y : ndarray
-        The operating point, and what is measured there.
+        The operating point, and the measurement there.
     eigenvalues : ndarray of complex, shape (x,)
-        Of A - L C.
+        Eigenvalues of A - L C.
 
     Examples
     --------
@@ -243,14 +243,14 @@ class KalmanBucyFilter(Observer):
         x : array_like, shape (x,)
             The estimated deviation from the operating point.
         y : array_like, shape (ny,)
-            The reading; NaN where nothing was measured.
+            Measurement; NaN for outputs that were not measured.
         u : array_like, shape (nu,), optional
             Forces of the actuators; default: those of the operating point.
 
         Returns
         -------
         dx : ndarray, shape (x,)
-            [1/s]
+            Rates of the states [1/s].
 
         Raises
         ------
@@ -270,17 +270,17 @@ class KalmanBucyFilter(Observer):
 
 
 class KalmanFilter(Observer):
-    """A steady-state filter that samples; made by :func:`liedyn.dkalman`.
+    """A steady-state filter in discrete time; returned by :func:`liedyn.dkalman`.
 
-    `update` with what is measured, `predict` with the inputs that are then held over the step, and so on; both take
-    turns in :class:`liedyn.OutputFeedback`.
+    Call `update` with each measurement and `predict` with the inputs of the following step, alternately;
+    :class:`liedyn.OutputFeedback` does both.
 
     Attributes
     ----------
     model : DiscreteStateSpace
         The exact linear model of a step; the states x are ``model.states``.
     C, D : ndarray, shapes (ny, x) and (ny, nu)
-        Of what is measured.
+        Output matrices of the measurement.
     M : ndarray, shape (x, ny)
         Gain of an update, x + M e.
     L : ndarray, shape (x, ny)
@@ -289,15 +289,15 @@ class KalmanFilter(Observer):
         Covariance of the error of a prediction.
     outputs : tuple of str
     u, y : ndarray
-        Inputs of the operating point, and what is measured there.
+        Inputs at the operating point, and the measurement there.
     x : ndarray, shape (x,)
         The estimate: deviation from the operating point, ``model.q`` and ``model.v``.
     q, v : ndarray
-        The same as a state on the constraints.
+        The estimate as a state on the constraints.
     h : float
-        The step [s].
+        Step [s].
     eigenvalues : ndarray of complex, shape (x,)
-        Of A - L C.
+        Eigenvalues of A - L C.
 
     Examples
     --------
@@ -328,12 +328,12 @@ class KalmanFilter(Observer):
         return self._estimate()[1]
 
     def reset(self, x: ArrayLike | None = None) -> None:
-        """Begin again.
+        """Start again.
 
         Parameters
         ----------
         x : array_like, shape (x,), optional
-            The estimate; default: the operating point.
+            The initial estimate; default: the operating point.
 
         Raises
         ------
@@ -349,14 +349,14 @@ class KalmanFilter(Observer):
         self.x = np.zeros(len(self.C[0])) if x is None else self._state("x", x).copy()
 
     def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Take in a reading.
+        """Update the estimate by a measurement.
 
         Parameters
         ----------
         y : array_like, shape (ny,)
-            NaN where nothing was measured.
+            Measurement, NaN for outputs that were not measured.
         u : array_like, shape (nu,), optional
-            Forces of the actuators while it was taken; default: those of the operating point.
+            Forces of the actuators at the time of the measurement; default: those of the operating point.
 
         Raises
         ------
@@ -373,12 +373,12 @@ class KalmanFilter(Observer):
         self.x = self.x + self.M @ self.innovation(y, self.x, u)
 
     def predict(self, u: ArrayLike | None = None) -> None:
-        """Go on by a step.
+        """Predict the estimate after a step.
 
         Parameters
         ----------
         u : array_like, shape (nu,), optional
-            Forces of the actuators, held over the step; default: those of the operating point.
+            Forces of the actuators, constant during the step; default: those of the operating point.
 
         Raises
         ------
@@ -400,7 +400,7 @@ class KalmanFilter(Observer):
 
 
 def vector(name, x, size):
-    """So many finite numbers, or an InputError."""
+    """`size` finite numbers, or an InputError."""
     x = floats(name, x)
     if x.shape != (size,) or not np.isfinite(x).all():
         raise InputError(f"{name} must be {size} finite numbers, got shape {x.shape}")

@@ -1,4 +1,4 @@
-"""Feedback of estimates: a controller that knows of the mechanism only what its sensors say."""
+"""Output feedback: a controller that uses estimates from measurements instead of the state."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 
 class OutputFeedback(Travelling):
-    """A controller on estimates, and the filter that makes them; ``simulate(u=feedback.sampled)`` runs both.
+    """A controller on estimates, and the filter for them; ``simulate(u=feedback.sampled)`` runs both.
 
-    At every sample: what the sensors read, an update of the filter, the controller at the estimate, and the prediction
-    with the inputs that will hold until the next sample, bounded and late as they are.
+    At every sample: the measurement, an update of the filter, the controller at the estimate, and the prediction with
+    the inputs that act until the next sample, including their bounds and delay.
 
     Parameters
     ----------
     controller : callable
         ``(t, q, v) -> u``, such as a :class:`liedyn.Regulator`.
     estimator : KalmanFilter or ExtendedKalmanFilter
-        Its step is the time between samples.
+        Its step is the sampling period.
     noise : float, array_like, shape (ny,) or (ny, ny), or dict, optional
-        Covariance of the noise that is added to what is measured; default: none.
+        Covariance of the noise that is added to measurements; default: none.
     rng : int or numpy.random.Generator
-        Where that noise comes from.
+        Random generator of that noise, or its seed.
     delay : int
-        Samples from a reading until the inputs that answer it arrive.
+        Number of samples from a measurement until the corresponding inputs act.
     lower, upper : float or array_like, optional
-        Bounds of what actuators give.
+        Bounds of the actuator inputs.
     initial : float or array_like
-        Inputs until the first ones arrive.
+        Inputs until the first computed ones act.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class OutputFeedback(Travelling):
     t : ndarray, shape (count,)
         Times of the samples [s].
     y, u : ndarray, shapes (count, ny), (count, nu)
-        What was read, and what the controller then said.
+        Measurements, and the controller's outputs for them.
     q, v : ndarray, shapes (count, nq), (count, nv)
-        The estimates with which it said so.
+        Estimates for which the controller computed them.
 
     Raises
     ------
     InputError
-        The controller is no function, the estimator no filter that samples, or a number does not fit.
+        The controller cannot be called, the estimator is no discrete-time filter, or a number does not fit.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class OutputFeedback(Travelling):
             self._root = axes * np.sqrt(np.maximum(values, 0.0))
         try:
             np.random.default_rng(rng)
-        except Exception:  # whatever NumPy and what is given raise
+        except Exception:  # NumPy and the user's objects raise errors of all kinds
             raise InputError(f"OutputFeedback, rng: must be a seed or a generator, got {shown(rng)}") from None
         self._rng, self._size = rng, size
         self.reset()
@@ -134,7 +134,7 @@ class OutputFeedback(Travelling):
         return np.array([each[k] for each in self._records]).reshape(-1, size)
 
     def reset(self) -> None:
-        """Begin again: the filter at its start, with a seed the same noise, no records.
+        """Start again: the filter from its initial estimate, the same noise if `rng` is a seed, no records.
 
         Examples
         --------
@@ -149,14 +149,14 @@ class OutputFeedback(Travelling):
         self._random, self._records = np.random.default_rng(self._rng), []
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """What the controller says at a sample.
+        """The controller's output at a sample.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
-            The state of the mechanism, of which only the readings are used.
+            The state of the mechanism, of which only the measurement is used.
         v : array_like, shape (nv,)
 
         Returns
@@ -166,7 +166,7 @@ class OutputFeedback(Travelling):
         Raises
         ------
         InputError
-            Samples do not follow each other in time, or what the controller says does not fit.
+            Samples are not in the order of time, or the controller's output does not fit.
         """
         if self._records and abs(t - self._records[-1][0] - self.estimator.h) > 1e-6 * self.estimator.h:
             raise InputError(f"OutputFeedback: a sample at t = {t:g} s cannot follow that at "
@@ -177,24 +177,24 @@ class OutputFeedback(Travelling):
         return self.answer(t, y)
 
     def answer(self, t: float, y: ArrayLike) -> Array:
-        """What the controller says to a reading; for loops of your own, in which sensors are real.
+        """The controller's output for a measurement; for users' own loops with real sensors.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         y : array_like, shape (ny,)
-            NaN where nothing was measured.
+            Measurement, NaN for outputs that were not measured.
 
         Returns
         -------
         u : ndarray, shape (nu,)
-            To be held for a sample, `delay` samples later.
+            To be applied for one sampling period, `delay` samples later.
 
         Raises
         ------
         InputError
-            The reading, or what the controller says, does not fit.
+            The measurement or the controller's output does not fit.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Where disturbances enter: covariances of states, of inputs, or of what a matrix distributes among the states."""
+"""Process noise: covariances of states, of inputs, or of disturbances that a matrix distributes to the states."""
 import numpy as np
 
 from liedyn.machine.arguments import floats
@@ -7,7 +7,7 @@ from liedyn.tasks.cost_weights import weight
 
 
 def entrance(noise, B, states, inputs):
-    """The matrix G (x, ng) through which disturbances reach the states, and their names.
+    """The matrix G (x, ng) from disturbances to states, and names of the disturbances.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def entrance(noise, B, states, inputs):
 
 
 def state_noise(Q, noise, B, states, inputs):
-    """G Q G^T, for Q as users give it."""
+    """G Q G^T, for Q in the user's form."""
     G, labels = entrance(noise, B, states, inputs)
     found = G @ weight("Q", Q, labels, False) @ G.T
     return 0.5 * (found + found.T)

@@ -1,4 +1,4 @@
-"""Regulators for a grid of equilibria, interpolated between them: u = u_0(s) - K(s) x, s the place that is wanted."""
+"""Regulators for a grid of equilibria, with interpolation: u = u_0(s) - K(s) x, s the wanted position."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class GainSchedule:
-    """Regulators on a grid of equilibria; made by :func:`liedyn.gain_schedule`.
+    """Regulators on a grid of equilibria; returned by :func:`liedyn.gain_schedule`.
 
     Attributes
     ----------
     names : tuple of str
-        Of the coordinates that the grid is over.
+        Coordinates of the grid.
     grid : tuple of ndarray
-        Values of each [rad, m].
+        Values of each coordinate [rad, m].
     q, u, K : ndarray, shapes (..., nq), (..., nu), (..., nu, x)
         Equilibria, inputs that hold them and gains; the leading axes are those of the grid.
     eigenvalues : ndarray of complex, shape (..., x)
-        Of the closed loops at the nodes.
+        Eigenvalues of the closed loops at the nodes.
 
     Examples
     --------
@@ -69,9 +69,9 @@ class GainSchedule:
         return f"GainSchedule({sizes} equilibria over {printable(', '.join(self.names))})"
 
     def at(self, **place: float) -> Regulator:
-        """The regulator for a place inside the grid: gains and inputs interpolated, the equilibrium itself exact.
+        """The regulator for a position inside the grid: gains and inputs interpolated, the equilibrium itself exact.
 
-        At a node it is the one that was designed there.
+        At a node it is the regulator that was designed there.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class GainSchedule:
         Raises
         ------
         InputError
-            A coordinate that is missing or unknown, or a value outside the grid.
+            A coordinate is missing or unknown, or a value is outside the grid.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class GainSchedule:
 
 
 def _corners(grid, place, names):
-    """(index, share) of the corners of the cell around a place, for multilinear interpolation."""
+    """(index, weight) of the corners of the cell around a position, for multilinear interpolation."""
     corners = [((), 1.0)]
     for values, x, name in zip(grid, place, names):
         if not values[0] <= x <= values[-1]:
@@ -131,12 +131,12 @@ def gain_schedule(robot: Robot, grid: dict[str, Any], Q: ArrayLike | dict[str, A
     Q, R
         Weights, as for `lqr`.
     q : array_like, shape (nq,), optional
-        Where closing the loops begins for the first node; default the home. Each node begins at its neighbour.
+        Initial guess for closing the loops at the first node; default: home. Each other node starts from a neighbour.
     independent : sequence of str or "auto", optional
         Coordinates of the states, as for `linearize`; by default those of the grid if they are as many as there are
-        degrees of freedom, else what `linearize` takes.
+        degrees of freedom, else the default of `linearize`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -145,8 +145,8 @@ def gain_schedule(robot: Robot, grid: dict[str, Any], Q: ArrayLike | dict[str, A
     Raises
     ------
     InputError
-        A grid that does not increase, an unknown name, a weight that is not definite, or a motion that is not
-        stabilised; says at which node.
+        The grid does not increase, a name is unknown, a weight is not (semi)definite, or a motion cannot be
+        stabilised; the message names the node.
     ClosureError
         The loops do not close at a node.
     ControllabilityError
@@ -189,13 +189,14 @@ def gain_schedule(robot: Robot, grid: dict[str, Any], Q: ArrayLike | dict[str, A
 
 
 def _before(index):
-    """A neighbour that comes before a node in C order: one less along the last axis on which it is not the first."""
+    """A neighbour that comes before a node in C order: one less along the last axis on which the node is not the
+    first."""
     last = max(k for k, each in enumerate(index) if each)
     return (*index[:last], index[last] - 1, *index[last + 1:])
 
 
 def _choice(robot, names, independent):
-    """Coordinates of the states: those of the grid where they are all there are."""
+    """Coordinates of the states: those of the grid if they are as many as the degrees of freedom."""
     if independent is not None:
         return independent
     try:
@@ -207,7 +208,7 @@ def _choice(robot, names, independent):
 
 @contextlib.contextmanager
 def _at_node(place):
-    """Errors raised inside say at which node of the grid."""
+    """A context in which error messages get the node of the grid."""
     try:
         yield
     except LiedynError as error:

@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Complexes, IndependentNames
 
 ACCELERATES = 1e-6
-"""Acceleration at an operating point, as a part of the largest rate that inputs and states have there, that is none."""
+"""Acceleration at an operating point, relative to the largest rates due to inputs and states, that counts as zero."""
 REGULATOR = Unsolved("regulator", "no actuator drives it", "Q gives it no weight")
 
 
 class Regulator:
-    """A regulator u = u_0 - K x about an operating point; made by :func:`liedyn.lqr` and :func:`liedyn.dlqr`.
+    """A regulator u = u_0 - K x about an operating point; returned by :func:`liedyn.lqr` and :func:`liedyn.dlqr`.
 
-    A function of (t, q, v), so that it can be the `u` of `simulate`; with its exact derivative it is ``feedback``, for
+    It is a function of (t, q, v) for the `u` of `simulate`; ``feedback`` adds its exact derivative, for
     `linearize`, `discretize` and implicit methods.
 
     Attributes
     ----------
     model : LocalStateSpace or DiscreteStateSpace
-        The linear model it was designed on; the states x are ``model.states``.
+        The linear model of the design; the states x are ``model.states``.
     K : ndarray, shape (nu, x)
     P : ndarray, shape (x, x)
-        Of the cost to go, x^T P x.
+        Matrix of the cost-to-go, x^T P x.
     q, v, u : ndarray
         The operating point.
     eigenvalues : ndarray of complex, shape (x,)
-        Of the closed loop, of A - B K.
+        Eigenvalues of the closed loop A - B K.
 
     Examples
     --------
@@ -91,8 +91,8 @@ class Regulator:
         Returns
         -------
         x : ndarray, shape (x,)
-            In the order of ``model.states``: zero at the operating point, on the configuration group where joints are
-            balls or free.
+            In the order of ``model.states``: zero at the operating point, on the configuration group for ball and free
+            joints.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Regulator:
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
         v : array_like, shape (nv,)
 
@@ -131,12 +131,12 @@ class Regulator:
         return self.u - self.K @ self.deviation(q, v)
 
     def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-        """Its derivatives by a displacement in the tangent space at q, and by v.
+        """Derivatives of the inputs by a displacement in the tangent space at q, and by v.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
         v : array_like, shape (nv,)
 
@@ -161,18 +161,18 @@ class Regulator:
         return -self.K @ by_q, -self.K @ by_v
 
     def to_control(self, absolute: bool = False) -> Any:
-        """The regulator for python-control, of what :meth:`deviation` or a filter gives it.
+        """The regulator for python-control, as a function of :meth:`deviation` or of a filter's estimate.
 
         Parameters
         ----------
         absolute : bool
-            Forces of the actuators, of which u_0 is a part, instead of their deviations from u_0.
+            Outputs are forces of the actuators including u_0, instead of their deviations from u_0.
 
         Returns
         -------
         control.StateSpace, or control.NonlinearIOSystem if absolute
-            Without states. Inputs: the deviations x, ``estimate_`` and the name of a state, as filters of
-            :func:`liedyn.kalman` give them; outputs: ``force_`` and the name of an actuator.
+            Without states. Inputs: the deviations x, ``estimate_`` and the name of a state, as for filters of
+            :func:`liedyn.kalman`; outputs: ``force_`` and the name of an actuator.
 
         Raises
         ------
@@ -214,20 +214,20 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     Q : float, array_like, shape (x,) or (x, x), or dict
-        Weight of the states, positive semidefinite; a dict gives a diagonal by name: ``{"boom": 100.0}``, the others
-        zero. States are named as by `linearize`: ``"boom"``, ``"velocity:boom"``.
+        Weight of the states, positive semidefinite; a dict gives a diagonal by name: ``{"boom": 100.0}``, with zeros
+        for names that are missing. States are named as in `linearize`: ``"boom"``, ``"velocity:boom"``.
     R : float, array_like, shape (nu,) or (nu, nu), or dict
         Weight of the inputs, positive definite; a dict by name of an actuator.
     v : array_like, shape (nv,), optional
         Velocity of a steady motion [rad/s, m/s]; default: at rest.
     u : array_like, shape (nu,), optional
-        Inputs that hold the robot there; default: the smallest that do (`inverse_dynamics`).
+        Inputs at the equilibrium; default: the smallest ones that hold the robot there (`inverse_dynamics`).
     N : array_like, shape (x, nu), optional
         Weight of products of states and inputs.
     independent, speeds
         Coordinates of the states, as for `linearize`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -236,10 +236,11 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     Raises
     ------
     InputError
-        A shape that does not fit, an unknown name, a weight that is not definite; a state that is no equilibrium under
-        u, with its largest acceleration; or a motion that is not stabilised: nothing drives it, or its weight is zero.
-        That is so where an eigenvalue s of the closed loop is not stable by a margin: its real part must be below
-        -1e-9 abs(s) and below -2e-13 times the norm of the closed loop, states scaled. Of `dlqr` s is log(z) / h.
+        A shape does not fit, a name is unknown, a weight is not (semi)definite; the state is no equilibrium under
+        u (the message has the largest acceleration); or a motion cannot be stabilised: nothing drives it, or its weight
+        is zero. The criterion is that an eigenvalue s of the closed loop is not stable by a margin: its real part must
+        be below -1e-9 abs(s) and below -2e-13 times the norm of the closed loop, with scaled states. For `dlqr` s is
+        log(z) / h.
     ControllabilityError
         No inputs hold the robot at rest there.
     ClosureError
@@ -247,8 +248,8 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
 
     Notes
     -----
-    On the exact A and B of `linearize`: closed loops, redundant rows, springs and contacts as they are at q. The
-    Riccati equation is SciPy's.
+    The exact A and B of `linearize` are used: with closed loops, redundant rows, springs and contact modes at q. The
+    Riccati equation is solved by SciPy.
 
     Examples
     --------
@@ -266,7 +267,7 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
 
 
 def riccati(model, Q, R, N=None):
-    """K and P of one model in continuous time, for weights as matrices."""
+    """K and P of one continuous-time model, for weights as matrices."""
     from scipy.linalg import solve_continuous_are
 
     N = np.zeros(model.B.shape) if N is None else N
@@ -278,7 +279,8 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
          v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
          independent: IndependentNames = None, speeds: Sequence[str] | None = None,
          rank_tolerance: float = RANK_TOLERANCE) -> Regulator:
-    """The regulator for inputs that are held over a step: the sum of x^T Q x + 2 x^T N du + du^T R du is smallest.
+    """The discrete-time regulator that minimises the sum of x^T Q x + 2 x^T N du + du^T R du, for piecewise constant
+    inputs.
 
     Parameters
     ----------
@@ -286,19 +288,19 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     h : float
-        The step, time between samples [s].
+        Step, the time between samples [s].
     Q, R, v, u, N, independent, speeds, rank_tolerance
         As for `lqr`.
 
     Returns
     -------
     Regulator
-        Its model is the exact one of a step (`discretize`); ``regulator(t, q, v)`` is to be held over h.
+        Its model is the exact one of a step (`discretize`); ``regulator(t, q, v)`` has to be held over h.
 
     Raises
     ------
     InputError
-        As `lqr` says.
+        As for `lqr`.
     ControllabilityError
         No inputs hold the robot at rest there.
     ClosureError
@@ -327,7 +329,7 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
 
 
 def operating_point(robot, q, v, u, independent, speeds, tolerance):
-    """The deviation from a state, the state, and inputs: those given, or the smallest that hold the robot."""
+    """The deviation from a state, the state, and inputs: those given, or the smallest ones that hold the robot."""
     require_robot(robot)
     lead, q, v = states(robot, q=q, v=np.zeros(robot.nv) if v is None else v)
     if lead:
@@ -345,7 +347,7 @@ def operating_point(robot, q, v, u, independent, speeds, tolerance):
 
 
 def require_steady(model, p_y):
-    """InputError where the robot accelerates at the operating point."""
+    """InputError if the robot accelerates at the operating point."""
     accelerations = np.abs(model.f0[p_y:])
     scale = max(1.0, np.abs(model.A).max(initial=0.0))
     if accelerations.size and accelerations.max() > ACCELERATES * scale:

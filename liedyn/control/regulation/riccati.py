@@ -1,9 +1,10 @@
-"""Algebraic Riccati equations of regulators and filters, and why one has no solution.
+"""Algebraic Riccati equations of regulators and filters, and the reason if one has no stabilising solution.
 
-A motion that does not decay by itself, and that no input reaches or the cost does not see, keeps its eigenvalue in the
-closed loop, on or beyond the stability boundary. Solvers that meet it there return numbers all the same, 1e6 to 1e16.
-So the closed loop must be stable by a margin: more than a part of the eigenvalue itself, and more than rounding in the
-matrix it belongs to. Slow loops are far from that: what takes 1e4 s beside what takes 1e-4 s still has 1e5 margins.
+A motion that does not decay by itself, and that is not controllable or not observable in the cost, keeps its eigenvalue
+in the closed loop, on or beyond the stability boundary. Solvers nevertheless return numbers then, 1e6 to 1e16.
+Therefore the closed loop must be stable by a margin: relative to the eigenvalue itself, and relative to rounding in
+its matrix. Slow loops are far from that margin: a time constant of 1e4 s beside one of 1e-4 s still exceeds it 1e5
+times.
 """
 # mypy: ignore-errors
 from typing import NamedTuple
@@ -13,13 +14,13 @@ import numpy as np
 from liedyn.machine.errors import InputError
 
 MARGIN, ROUNDING = 1e-9, 1e3 * np.finfo(float).eps
-"""The part of an eigenvalue by which it must be stable, and the part of the norm of the closed loop."""
+"""Margin of stability of an eigenvalue: the part of its size, and the part of the norm of the closed loop."""
 UNREACHED = 1e-9
-"""Smallest singular value of [A - s B], all of them of size 1, of a mode that inputs move."""
+"""Smallest singular value of [A - s B], with columns of size 1, of a mode that inputs affect."""
 
 
 class Unsolved(NamedTuple):
-    """What an error says: what there is none of, and of a motion, that B does not reach it, that Q does not."""
+    """Words of the error message: what does not exist, and that B does not reach a motion, or Q does not contain it."""
 
     what: str
     undriven: str
@@ -27,13 +28,13 @@ class Unsolved(NamedTuple):
 
 
 def undamped(A, h):
-    """exp(h s) for all motions of a continuous A that do not decay: where a step of any method has them, nearly."""
+    """exp(h s) for all motions of a continuous-time A that do not decay: nearly the eigenvalues of a step of any
+    method."""
     return np.exp(h * _unstable(np.linalg.eigvals(A), A, False))
 
 
 def solved(solve, A, B, Q, R, N, states, still, words):
-    """The solution of a Riccati equation, that of a loop that is stable by a margin; of a filter with A^T for A and C^T
-    for B.
+    """The stabilising solution of a Riccati equation; for a filter with A^T in place of A and C^T in place of B.
 
     Parameters
     ----------
@@ -42,14 +43,15 @@ def solved(solve, A, B, Q, R, N, states, still, words):
     A, B, Q, R, N : ndarray
     states : tuple of str
     still : ndarray or None
-        In discrete time, what `undamped` returns: steps of a method give motions that do not decay a little damping,
-        but what the closed loop leaves where it is is not stabilised. None in continuous time.
+        In discrete time the result of `undamped`: a step of an integrator may add a little damping to motions that do
+        not decay, but if the closed loop does not change their eigenvalues they are not stabilised. None in continuous
+        time.
     words : Unsolved
 
     Raises
     ------
     InputError
-        There is none; it names a motion that is to blame.
+        No stabilising solution; the message names an unstable mode.
     """
     own, sampled = np.linalg.eigvals(A), still is not None
     still = _nearest(own, still) if sampled else own[:0]
@@ -66,7 +68,7 @@ def solved(solve, A, B, Q, R, N, states, still, words):
     apart, margin = np.abs(found - still[:, None]).min(axis=1, initial=np.inf), _margin(still, loop, sampled)
     left = np.concatenate([_unstable(found, loop, sampled), still[apart <= margin]])
     if len(left):
-        modes = _nearest(own, left)  # what is not reached keeps its eigenvalue
+        modes = _nearest(own, left)  # modes that are not reached keep their eigenvalues
         raise InputError(f"no {words.what}: " + (_reason(A, B, Q, states, modes, words) or (
             f"to rounding its closed loop is not stable, with the eigenvalue {left[0]:.4g}: weights, or rates of "
             "motions, are too far apart")))
@@ -80,29 +82,29 @@ def _closed(A, B, P, R, N, sampled):
 
 
 def _nearest(own, others):
-    """Of the eigenvalues `own` those next to others."""
+    """For each of `others` the nearest one of the eigenvalues `own`."""
     return own[np.abs(own[:, None] - others).argmin(axis=0)] if len(own) else own
 
 
 def _unstable(eigenvalues, A, sampled):
-    """Those that are not stable by a margin, of a matrix."""
+    """The eigenvalues of a matrix A that are not stable by the margin."""
     return eigenvalues[_rates(eigenvalues, sampled).real >= -_margin(eigenvalues, A, sampled)]
 
 
 def _rates(eigenvalues, sampled):
-    """s, in discrete time h s, of z = exp(h s)."""
+    """s, in discrete time h s, of the eigenvalues z = exp(h s)."""
     least = np.finfo(float).tiny
     return np.log(np.where(np.abs(eigenvalues) > least, eigenvalues, least).astype(complex)) if sampled else eigenvalues
 
 
 def _margin(eigenvalues, A, sampled):
-    """By how much eigenvalues of a matrix have to be stable."""
+    """The margin by which eigenvalues of a matrix have to be stable."""
     size = np.linalg.norm(_balanced(A)[0])
     return MARGIN * np.abs(_rates(eigenvalues, sampled)) + ROUNDING * (max(size, 1.0) if sampled else size)
 
 
 def _balanced(A):
-    """A with its states scaled so that rows and columns are of the same size, and what they are divided by."""
+    """A with states scaled so that rows and columns have similar sizes, and the scale factors."""
     from scipy.linalg import matrix_balance
 
     if not A.size:
@@ -112,7 +114,7 @@ def _balanced(A):
 
 
 def _reason(A, B, Q, states, modes, words):
-    """What keeps one of these modes of A from being stabilised, None if all is well (Popov, Belevitch, Hautus)."""
+    """Why one of these modes of A cannot be stabilised, None if all can (Popov, Belevitch, Hautus)."""
     A, scale = _balanced(A)
     B, Q = _unit_columns(B / scale[:, None]), _unit_columns(Q * scale)
     least, found = UNREACHED, None
@@ -129,6 +131,6 @@ def _reason(A, B, Q, states, modes, words):
 
 
 def _unit_columns(X):
-    """Columns of length 1; those that are zero stay so."""
+    """Columns scaled to length 1; zero columns are not changed."""
     lengths = np.linalg.norm(X, axis=0)
     return X / np.where(lengths > 0.0, lengths, 1.0)

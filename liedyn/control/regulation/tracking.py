@@ -1,8 +1,9 @@
-"""Time-varying linear quadratic regulators along a motion: u = u_0(t) - K(t) x, x the deviation from the motion at t.
+"""Time-varying linear-quadratic regulators along a motion: u = u_0(t) - K(t) x, x the deviation from the motion at t.
 
-The Riccati equation -dP/dt = P A + A^T P - P B R^-1 B^T P + Q runs backward from P(end) = Q_f over the exact A and B at
-the samples of the motion. Over an interval A and B are the means of its ends, and the step is that of the Hamiltonian
-system's exponential, whatever its stiffness: of second order in the interval (Kwakernaak and Sivan 1972, 3.3).
+The Riccati equation -dP/dt = P A + A^T P - P B R^-1 B^T P + Q is integrated backward from P(end) = Q_f with the exact A
+and B at the samples of the motion. In each interval A and B are means of the values at its ends, and the step is the
+exponential of the Hamiltonian system, for any stiffness: of second order in the interval (Kwakernaak and Sivan 1972,
+3.3).
 """
 # mypy: ignore-errors
 
@@ -31,20 +32,20 @@ if TYPE_CHECKING:
 
 
 class TrackingRegulator:
-    """A regulator along a motion; made by :func:`liedyn.tvlqr`.
+    """A regulator along a motion; returned by :func:`liedyn.tvlqr`.
 
-    A function of (t, q, v) for the `u` of `simulate`. Between samples K and u_0 are interpolated linearly, the motion
-    by cubics through its configurations and velocities; before the first and behind the last sample they stay.
+    It is a function of (t, q, v) for the `u` of `simulate`. Between samples K and u_0 are interpolated linearly, the
+    motion by cubics from configurations and velocities; before the first and after the last sample they are constant.
 
     Attributes
     ----------
     t : ndarray, shape (count,)
-        [s]
+        Times of the samples [s].
     q, v, u : ndarray, shapes (count, nq), (count, nv), (count, nu)
         The motion and its inputs.
     K : ndarray, shape (count, nu, x)
     P : ndarray, shape (count, x, x)
-        Of the cost to go.
+        Matrix of the cost-to-go, x^T P x.
     states : tuple of str
 
     Examples
@@ -72,12 +73,12 @@ class TrackingRegulator:
         return f"TrackingRegulator({len(self.t)} samples, {self.t[0]:g} to {self.t[-1]:g} s, {self.K.shape[1]} inputs)"
 
     def reference(self, t: float) -> tuple[Array, Array, Array]:
-        """The motion and its inputs at a time.
+        """The motion and its inputs at time t.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
 
         Returns
         -------
@@ -86,7 +87,7 @@ class TrackingRegulator:
         Raises
         ------
         InputError
-            The time is no number.
+            The time is not a number.
 
         Examples
         --------
@@ -100,7 +101,7 @@ class TrackingRegulator:
         k, s, h = self._place(t)
         robot, u = self._deviations[0].robot, (1.0 - s) * self.u[k] + s * self.u[k + 1]
         step, v0, v1 = difference(robot, self.q[k], self.q[k + 1]), self.v[k], self.v[k + 1]
-        # Hermite's cubic in the tangent space at the sample before, in which velocities are nearly the same
+        # cubic Hermite interpolation in the tangent space at the sample before, in which velocities are nearly the same
         eta = s * s * (3.0 - 2.0 * s) * step + h * (s * (1.0 - s) ** 2 * v0 - s * s * (1.0 - s) * v1)
         rate = 6.0 * s * (1.0 - s) / h * step + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
         return integrate(robot, self.q[k], eta), rate, u
@@ -111,7 +112,7 @@ class TrackingRegulator:
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
         v : array_like, shape (nv,)
 
@@ -128,12 +129,12 @@ class TrackingRegulator:
         return u - self.gain(t) @ deviation(*deviation.state(q, v))
 
     def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-        """Its derivatives by a displacement in the tangent space at q, and by v.
+        """Derivatives of the inputs by a displacement in the tangent space at q, and by v.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
         v : array_like, shape (nv,)
 
@@ -165,12 +166,12 @@ class TrackingRegulator:
         return self, self.derivative
 
     def gain(self, t: float) -> Array:
-        """K at a time.
+        """K at time t.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
 
         Returns
         -------
@@ -179,7 +180,7 @@ class TrackingRegulator:
         Raises
         ------
         InputError
-            The time is no number.
+            The time is not a number.
 
         Examples
         --------
@@ -194,7 +195,7 @@ class TrackingRegulator:
         return (1.0 - s) * self.K[k] + s * self.K[k + 1]
 
     def _place(self, t):
-        """The sample before a time, and how far it is on the way to the next, whose distance is h."""
+        """Index of the sample before t, fraction of the interval to the next one, and length h of that interval."""
         t = number("t", t)
         k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2))
         h = self.t[k + 1] - self.t[k]
@@ -209,7 +210,7 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
           R: ArrayLike | dict[str, Any], a: ArrayLike | None = None, u: ArrayLike | None = None,
           final: float | ArrayLike | dict[str, Any] | None = None, independent: IndependentNames = None,
           speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> TrackingRegulator:
-    """The regulator that keeps a robot on a motion: the integral of x^T Q x + du^T R du along it is smallest.
+    """The regulator that stabilises a motion: it minimises the integral of x^T Q x + du^T R du along the motion.
 
     Parameters
     ----------
@@ -217,11 +218,11 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
     t : array_like, shape (count,)
         Times of the samples, increasing [s].
     q, v : array_like, shapes (count, nq), (count, nv)
-        The motion [rad, m; rad/s, m/s], loops closed; of a `Trajectory` ``tr.t, tr.q, tr.v``.
+        The motion [rad, m; rad/s, m/s], loops closed; for a `Trajectory` ``tr.t, tr.q, tr.v``.
     Q, R
         Weights, as for `lqr`.
     a : array_like, shape (count, nv), optional
-        Accelerations of the motion [rad/s^2, m/s^2], from which `inverse_dynamics` finds the inputs.
+        Accelerations of the motion [rad/s^2, m/s^2], from which `inverse_dynamics` computes the inputs.
     u : array_like, shape (count, nu), optional
         Inputs along the motion; give u or a.
     final : float, array_like or dict, optional
@@ -229,7 +230,7 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
     independent, speeds
         Coordinates of the states, as for `linearize`; "auto" chooses them at the first sample.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -238,8 +239,8 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
     Raises
     ------
     InputError
-        A shape that does not fit, times that do not increase, an unknown name, a weight that is not definite, or
-        neither or both of a and u.
+        A shape does not fit, times do not increase, a name is unknown, a weight is not (semi)definite, or neither or
+        both of a and u are given.
     ControllabilityError
         No inputs give the accelerations a.
     ClosureError

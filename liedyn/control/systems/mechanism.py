@@ -1,7 +1,7 @@
 """A mechanism as a nonlinear system of python-control.
 
-Its states are the deviation x = (y, w) from one state, in independent coordinates, on the configuration group where
-joints are balls or free; behind each x stands the state (q, v) that closes the loops. With a of `forward_dynamics`,
+Its states are the deviation x = (y, w) from a reference state, in independent coordinates, on the configuration group
+for ball and free joints; each x determines a state (q, v) that closes the loops. With a of `forward_dynamics`,
 
     dx/dt = dx/dq v + dx/dv a
 """
@@ -41,40 +41,40 @@ def to_control(robot: Robot, q: ArrayLike | None = None, v: ArrayLike | None = N
     ----------
     robot : Robot
     q : array_like, shape (nq,), optional
-        Where the states are zero [rad, m; quaternions (x, y, z, w)], loops closed; default: home.
+        Reference configuration, x = 0 [rad, m; quaternions (x, y, z, w)], loops closed; default: home.
     v : array_like, shape (nv,), optional
-        Velocity there [rad/s, m/s]; default: at rest.
+        Reference velocity [rad/s, m/s]; default: at rest.
     outputs : sequence of str, optional
-        Outputs, named as by `linearize`; default: those that the robot declares, else all independent coordinates.
+        Outputs, named as in `linearize`; default: those that the robot declares, else all independent coordinates.
     independent, speeds
         Coordinates of the states, as for `linearize`.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
     control.NonlinearIOSystem
-        States: deviations of the independent coordinates and velocities, named as by `linearize`; inputs: forces of the
-        actuators, ``force_`` and the actuator's name; outputs: what sensors read, not deviations. A pose, and the
-        position of a ball or free joint, is its rotation vector (and the place of its origin). Dots and colons in
-        names are underlines.
+        States: deviations of the independent coordinates and velocities, named as in `linearize`; inputs: forces of the
+        actuators, ``force_`` and the actuator's name; outputs: absolute measurements. A pose, and the position of a
+        ball or free joint, is given by its rotation vector (and the position of its origin). Dots and colons in names
+        become underscores.
 
     Raises
     ------
     LiedynError
         python-control is not installed.
     InputError
-        A shape that does not fit, an unknown name, or a coordinate of a cut joint as a state of a robot that has
-        functions of time.
+        A shape does not fit, a name is unknown, or the robot has functions of time and a coordinate of a cut joint as a
+        state.
     ClosureError
-        A loop is open at q; later, for states that the mechanism cannot reach.
+        A loop is open at q; in simulations also at states that the mechanism cannot reach.
     SingularConfigurationError
-        The independent coordinates do not determine the motion at q; later, at a state.
+        The independent coordinates do not determine the motion at q, or in simulations at a later state.
 
     Notes
     -----
-    One set of coordinates serves for all states: simulate past where they fail with `liedyn.simulate`, which changes
-    them on the way. One-sided constraints are as they are at q.
+    The same coordinates are used at all states: where they become singular use `liedyn.simulate`, which changes
+    them during the run. One-sided constraints keep their modes at q.
 
     Examples
     --------
@@ -102,16 +102,16 @@ def to_control(robot: Robot, q: ArrayLike | None = None, v: ArrayLike | None = N
 
 
 class Mechanism:
-    """Rates and outputs of a mechanism's states, as python-control asks for them.
+    """Rates and outputs of a mechanism's states, as functions for python-control.
 
     Parameters
     ----------
     robot : Robot
     zero : Deviation
-        From where the states are zero.
+        Deviation from the reference state.
     measurement : Measurement
     start : ndarray, shape (p,)
-        Independent velocities there.
+        Independent velocities of the reference state.
     tolerance : float
     """
 
@@ -130,5 +130,5 @@ class Mechanism:
         return by_q @ v + by_v @ a
 
     def output(self, t, x, u, params):
-        """What sensors read."""
+        """The measurement."""
         return self.measurement(*self._at(t, np.asarray(x, dtype=float)), np.asarray(u, dtype=float))

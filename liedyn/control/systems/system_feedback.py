@@ -1,4 +1,4 @@
-"""Controllers of python-control as inputs of `simulate`: their states are kept beside those of the mechanism."""
+"""Controllers of python-control as inputs of `simulate`: their states are advanced beside those of the mechanism."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SystemFeedback(Travelling):
-    """A controller with states of its own; made by :func:`liedyn.from_control`, and run by its ``sampled``.
+    """A controller with its own states; returned by :func:`liedyn.from_control`, and run by its ``sampled``.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class SystemFeedback(Travelling):
         For the `u` of `simulate`.
     system : control.StateSpace or control.NonlinearIOSystem
     x : ndarray, shape (nx,)
-        Its states.
+        States of the controller.
     outputs : tuple of str
-        What it reads.
+        Measured outputs.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class SystemFeedback(Travelling):
                 f"every {self._period:g} s)")
 
     def reset(self) -> None:
-        """Begin again, from the states at the start.
+        """Start again from the initial states of the controller.
 
         Examples
         --------
@@ -80,12 +80,12 @@ class SystemFeedback(Travelling):
         self.x, self._held, self._coming = self._start.copy(), self._u, []
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs of the actuators at a sample; the states go on to the next one.
+        """Inputs of the actuators at a sample; the states are advanced to the next one.
 
         Parameters
         ----------
         t : float
-            [s]
+            Time [s].
         q : array_like, shape (nq,)
         v : array_like, shape (nv,)
 
@@ -96,7 +96,7 @@ class SystemFeedback(Travelling):
         Raises
         ------
         InputError
-            What the system or the reference says does not fit, or either fails.
+            A result of the system or the reference does not fit, or either fails.
         """
         t = number("t", t)
         _, (q,), (v,) = states(self._robot, q=q, v=v)
@@ -129,24 +129,24 @@ def from_control(system: Any, robot: Robot, outputs: Sequence[str] | None = None
     Parameters
     ----------
     system : control.StateSpace, control.TransferFunction or control.NonlinearIOSystem
-        The controller: in continuous or in discrete time.
+        The controller, in continuous or discrete time.
     robot : Robot
     outputs : sequence of str, optional
-        What it reads, in the order of its inputs, named as outputs of `linearize`; default: those that the robot
-        declares.
+        Measured outputs, in the order of the controller's inputs, named as in `linearize`; default: those that the
+        robot declares.
     reference : array_like, shape (ny,), or callable, optional
-        What should be read, or a function of t that says so: the system is given the difference, reference minus
-        reading. Default: it is given the readings.
+        Wanted measurement, or a function of t that returns it: the input of the system is reference minus
+        measurement. Default: its input is the measurement.
     actuators : sequence of str, optional
-        What it drives, in the order of its outputs; default: all actuators.
+        Driven actuators, in the order of the system's outputs; default: all actuators.
     u : array_like, shape (nu,), optional
-        Forces of all actuators that are added to what the system says; default: zero.
+        Forces of all actuators that are added to the system's outputs; default: zero.
     period : float, optional
-        Time between samples [s], a multiple of the `dt` of `simulate`; default: that of a system in discrete time.
+        Sampling period [s], a multiple of the `dt` of `simulate`; default: that of a discrete-time system.
     steps : int
-        Steps of Runge and Kutta's method in a period, for a nonlinear system in continuous time.
+        Number of Runge-Kutta steps in a period, for a nonlinear system in continuous time.
     x : array_like, shape (nx,), optional
-        Its states at the start; default: zero.
+        Initial states of the controller; default: zero.
     delay, lower, upper
         As for `Sampled`.
 
@@ -159,12 +159,12 @@ def from_control(system: Any, robot: Robot, outputs: Sequence[str] | None = None
     LiedynError
         python-control is not installed.
     InputError
-        A system of another kind, an unknown name, or numbers that do not fit.
+        The system is of another kind, a name is unknown, or numbers do not fit.
 
     Notes
     -----
-    A system in continuous time is sampled: its readings are held over a period, over which a linear one is advanced by
-    the exponential, a nonlinear one by the classical method of fourth order. With a period as short as `dt`, it is a
+    A continuous-time system is sampled: its measurements are constant over a period, in which a linear one is advanced
+    by the exponential, a nonlinear one by the classical Runge-Kutta method. With a period as short as `dt`, it is a
     continuous controller to first order in `dt`.
 
     Examples
@@ -208,7 +208,7 @@ def from_control(system: Any, robot: Robot, outputs: Sequence[str] | None = None
 
 
 def _advance(control, system, period, steps):
-    """The function (t, x, e) of the states a period later."""
+    """The function (t, x, e) that returns the states a period later."""
     if system.isdtime(strict=True):
         return system.dynamics
     if isinstance(system, control.StateSpace):
@@ -235,7 +235,7 @@ def _runge_kutta(dynamics, h, steps, t, x, e):
 
 
 def _said(name, value, size, t):
-    """A reference at a time."""
+    """The reference at time t."""
     if not callable(value):
         return value
     try:

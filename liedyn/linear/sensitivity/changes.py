@@ -35,13 +35,13 @@ from liedyn.model.packed_records import dof_total, get3, get6, get_inertia, link
 (SHIFT, INERTIA, SIDE_A, SIDE_B, LENGTH, RADIUS, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST, NUMBER,
  FRICTION) = range(13)
 SIZES = {SHIFT: 6, INERTIA: 10, SIDE_A: 6, SIDE_B: 6, GRAVITY: 3}
-"""Numbers of a change; of the others one."""
+"""How many numbers a change has; one for kinds that are not listed."""
 
 Changes = namedtuple("Changes", "first records numbers")
-"""Those of parameter k are records first[k] to first[k + 1] - 1; a record is (kind, of what, place in `numbers`)."""
+"""Changes of parameter k are records first[k] to first[k + 1] - 1; a record is (kind, index, place in `numbers`)."""
 
 CHANGES = group(Changes, INTEGERS, INTEGERS, VECTOR)
-"""Their type, for `liedyn.machine.compiled.jit.late`; the records lie one behind the other, RECORD integers each."""
+"""Their type, for `liedyn.machine.compiled.jit.late`; the records follow one another, RECORD integers each."""
 RECORD = 3
 
 # registers per link, constraint and degree of freedom; those of gravity come last

@@ -1,6 +1,5 @@
 """Forces of force elements varied in two directions to second order: G^T f with f(x, w) of `law_sensitivity`.
 
-
 The elements have a model of their own, with the robot's links, in which the quantities that they measure are the
 constraints (`liedyn.model.force_elements`). With x and w as quadruples,
 
@@ -11,7 +10,6 @@ that act on coordinates z of cut joints, x has also C z, which varies as the rea
 (`liedyn.linear.sensitivity.row_sensitivity`), and the forces C^T f along z act on both sides of the cut.
 
 Bushings, and wrenches that the user gives, follow the same way (`liedyn.mechanics.elements.element_wrenches`).
-
 
 Along displacements eta = (theta, rho) of B in A, where eta_12 is the change of eta_1 along direction 2, seen from A,
 
@@ -115,7 +113,7 @@ def vary_bushing(model, slopes, l, work, passes):
 
 
 Cuts = namedtuple("Cuts", "places rates forces")
-"""Coordinates z of cut joints, their rates, and the forces along them: of each four vectors, which are the parts of
+"""Coordinates z of cut joints, their rates, and the forces along them: each has four vectors, the parts of
 quadruples, those of direction 2 in registers."""
 
 

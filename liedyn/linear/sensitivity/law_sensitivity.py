@@ -22,15 +22,15 @@ from liedyn.model.laws import LAWS
 from liedyn.model.packed_records import get6
 
 Slopes = namedtuple("Slopes", "rows by_numbers owners cuts records numbers")
-"""Of the laws of all elements: f, f_x, f_w, f_xx, f_xw, f_ww of each row (rows, 6), of a wrench that is given moment
-and force alone; f, f_x and f_w by each number (numbers, 3); the row that a number belongs to, -1 for none; and what
-`Laws` has under these names."""
+"""Values and slopes of the laws of all elements: f, f_x, f_w, f_xx, f_xw, f_ww of each row (rows, 6), for a wrench that
+the user gives moment and force alone; f, f_x and f_w by each number (numbers, 3); the row to which a number belongs, -1
+for none; and the fields of `Laws` with the same names."""
 
 SLOPES = group(Slopes, MATRIX, MATRIX, INTEGERS, MATRIX, types.int64[:, ::1], VECTOR)
 """Their type, for `liedyn.machine.compiled.jit.late`."""
 
 KNOWN = {}
-"""All of `LAWS`, by name."""
+"""The functions for all of `LAWS`, by name."""
 
 
 def _law(formula):

@@ -26,14 +26,14 @@ from liedyn.linear.sensitivity.sensitivity_columns import Columns, Variations, f
 from liedyn.machine.errors import ClosureError, listed, of_the_batch
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
-"""By parameters, which are numbered by the last axis."""
+"""Derivatives by parameters, which are numbered by the last axis."""
 
 GEOMETRIC = SHIFT, SIDE_A, SIDE_B, LENGTH, RADIUS
-"""Changes by which coordinates have to follow."""
+"""Kinds of changes that displace something, so that coordinates have to follow."""
 AT_REST = INERTIA, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST
-"""Changes of which `liedyn.linear.sensitivity.sensitivity_columns` knows the forces."""
+"""Kinds of changes with a closed form of the forces (`liedyn.linear.sensitivity.sensitivity_columns`)."""
 FOLLOWS = 1e-8
-"""Constraints follow a parameter if what is left of their rates is this part of them: rounding leaves 1e-12 or so."""
+"""Constraints follow a parameter if their rates are cancelled up to this part: rounding leaves 1e-12 or so."""
 
 
 class LinearModels:

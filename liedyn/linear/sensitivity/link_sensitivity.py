@@ -34,10 +34,10 @@ from liedyn.model.packed_records import (
 )
 
 Directions = namedtuple("Directions", "N X A L")
-"""How q, v, a and lambda vary: vectors along direction 1, padded matrices with a column for each parameter along 2."""
+"""Variations of q, v, a and lambda: vectors along direction 1, padded matrices with a column per parameter along 2."""
 
 Passes = namedtuple("Passes", "spread floats lanes")
-"""Workspace of a pass: what parameters change, and of each link what varies, parts of direction 2 in registers."""
+"""Workspace of a pass: changes by the parameters, and variations of each link, parts of direction 2 in registers."""
 
 # floats and registers of each link: displacement, then twist, acceleration and wrench; two of four parts each
 FLOATS, LANED = 42, 48

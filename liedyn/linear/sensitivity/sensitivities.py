@@ -151,7 +151,7 @@ class Sensitivity:
 
 
 AT_ONCE = 4_000_000
-"""Numbers of the largest array: so many states are worked on together as it takes."""
+"""Size of the largest array, which limits the number of states that are treated together."""
 
 
 def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None,

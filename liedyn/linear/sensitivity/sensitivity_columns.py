@@ -16,7 +16,6 @@ Users' rows vary as far as the first derivatives that their functions give allow
 velocities, rows and forces vary by these derivatives. The mixed variation needs second derivatives if both directions
 displace something, but not if direction 2 changes accelerations and multipliers alone, as parameters that change forces
 only do: G a is linear in a, and G^T lambda in lambda.
-
 """
 import copy
 from collections import namedtuple
@@ -56,7 +55,6 @@ def custom_rows(robot):
 
 def add_custom(robot, custom, motion, one, two, N_12, X_12, force, rows):
     """Adds the variations of users' rows to those of all others, in the arrays of `Variations`.
-
 
     Raises
     ------
@@ -184,10 +182,10 @@ def vary_at_rest(model, changes, motion, columns, work, out):
 
 
 SHARED = 50_000
-"""Links times columns times states from which on threads are worth waking."""
+"""Links times columns times states above which threads are used."""
 
 Columns = namedtuple("Columns", "N X A L")
-"""Directions of states: displacements of q, variations of v, a and lambda, the last axis numbers the columns."""
+"""Directions of states: displacements of q, variations of v, a and lambda; the last axis numbers the columns."""
 
 
 @inline_array

@@ -99,7 +99,7 @@ Motion = namedtuple("Motion", "q v a lam")
 
 Varied = namedtuple("Varied", "force mixed rows readers")
 """Variations of F along direction 2 and the mixed ones (nv, padded), those of the constraints, and those of the virtual
-velocities, or no rows."""
+velocities (no rows if not needed)."""
 
 MOTION = group(Motion, *[VECTOR] * 4)
 VARIATIONS = types.BaseTuple.from_types((MATRIX, MATRIX, ROWS, ROWS), Varied)

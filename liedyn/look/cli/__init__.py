@@ -1,7 +1,7 @@
 """The command line: ``liedyn list``, ``info``, ``linearize``, ``view`` and ``warmup``.
 
-Bad input ends with a status other than zero and one line on stderr, never with a traceback; so does Ctrl-C. Whoever
-closes the standard output (head, for instance) has seen enough: that is no error.
+Bad input, and Ctrl-C, end with a non-zero status and one line on stderr, never with a traceback. A reader that closes
+the standard output early (head, for instance) is no error.
 """
 import argparse
 import os
@@ -86,12 +86,12 @@ def _failed(error, status=1):
 
 
 def _flush():
-    if sys.stdout is not None:  # as it is where it was closed from the beginning
+    if sys.stdout is not None:  # None if it was closed from the beginning
         sys.stdout.flush()
 
 
 def _forget_output():
-    """What cannot be written is not to be tried again when the interpreter ends."""
+    """Discards output that cannot be written, so that the interpreter does not try again at its end."""
     try:
         _flush()
     except OSError:
@@ -129,7 +129,7 @@ def main(argv=None):
     Returns
     -------
     status : int
-        0 if all went well, 1 if not, 130 after Ctrl-C; bad usage exits with 2.
+        0 on success, 1 on failure, 130 after Ctrl-C; bad usage exits with 2.
 
     Examples
     --------

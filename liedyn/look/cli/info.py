@@ -1,4 +1,4 @@
-"""What a robot is, in words: ``liedyn list`` and ``liedyn info``."""
+"""Descriptions of robots: ``liedyn list`` and ``liedyn info``."""
 import numpy as np
 
 import liedyn as ld

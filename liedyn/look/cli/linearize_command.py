@@ -1,9 +1,8 @@
 """``liedyn linearize``: the state-space model of a robot about a state, printed, checked, saved and drawn.
 
-The check of ``liedyn linearize --check``: central differences of the exactly reduced dynamics.
-
-A witness, not a method: the library itself takes no finite differences. It shares with `linearize` the closure error,
-the constraint Jacobian and forward dynamics, and none of their derivatives.
+``liedyn linearize --check`` compares with central differences of the exactly reduced dynamics. These are an independent
+check only: the library itself takes no finite differences. They share with `linearize` the closure error, the
+constraint Jacobian and forward dynamics, but none of their derivatives.
 """
 import liedyn as ld
 import timeit
@@ -15,7 +14,7 @@ from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.independent import choose, choose_positions, choose_speeds
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
-STEP = 1e-3  # error of order 4: about STEP^4; of rounding: about 1e-16 / STEP
+STEP = 1e-3  # truncation error about STEP^4; rounding error about 1e-16 / STEP
 STENCIL = ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))
 NEWTON_STEPS = 12
 
@@ -29,7 +28,7 @@ def central_differences(robot, ss, independent):
     ss : LocalStateSpace
         The system to be checked: only its operating point is used.
     independent : sequence of str, "auto", "tangent" or None
-        As given to `linearize`; the independent velocities are those that it chooses by itself.
+        As for `linearize`; the independent velocities are those of these coordinates.
 
     Returns
     -------
@@ -39,7 +38,8 @@ def central_differences(robot, ss, independent):
     Raises
     ------
     LiedynError
-        A rotation of a ball in a cut joint is among the independent coordinates: no single coordinate is its integral.
+        A rotation of a ball in a cut joint is among the independent coordinates: it is the rate of no single
+        coordinate.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def central_differences(robot, ss, independent):
     """
     reduced = _Reduced(robot, ss, independent)
     n_y, p, nu = len(reduced.y.names), len(ss.states), len(robot.actuator_names)
-    force = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0)  # in forces the rate is affine: a large step loses nothing
+    force = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0)  # the rates are affine in the forces: a large step is exact
     scale = np.repeat([1.0, force], [p, nu])
     columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:n_y], h * e[n_y:p], h * e[p:])) for e in np.diag(scale)]
     derivatives = (np.reshape(columns, (p + nu, p)) / scale[:, None]).T
@@ -64,8 +64,8 @@ def _derivative(function):
 
 
 class _Reduced:
-    """dx/dt of the mechanism in x = (y, w): deviation of the independent coordinates from the operating point as it
-    moves on, and the independent velocities."""
+    """dx/dt of the mechanism in x = (y, w): deviation of the independent coordinates from the moving operating point,
+    and the independent velocities."""
 
     def __init__(self, robot, ss, independent):
         self.robot, self.q, self.v, self.tau = robot, ss.q, ss.v, ss.tau
@@ -81,7 +81,7 @@ class _Reduced:
         return chosen.matrix(ld.virtual_jacobian(self.robot, q))
 
     def deviation(self, q0, q):
-        """y of q seen from q0."""
+        """y of q relative to q0."""
         y, cut = self.y.rows @ ld.difference(self.robot, q0, q), self.y.virtual >= 0
         if cut.any():
             moved = ld.virtual_coordinates(self.robot, q) - ld.virtual_coordinates(self.robot, q0)
@@ -89,7 +89,7 @@ class _Reduced:
         return y
 
     def configuration(self, y):
-        """The closed configuration with deviation y, by Newton from the operating point."""
+        """The closed configuration with deviation y, by Newton's method from the operating point."""
         q, holonomic = self.q, self.robot.holonomic
         for _ in range(NEWTON_STEPS):
             error = np.concatenate([ld.closure_error(self.robot, q)[holonomic], self.deviation(self.q, q) - y])
@@ -100,7 +100,7 @@ class _Reduced:
         return q
 
     def solve(self, q, rows, chosen, right):
-        """The motion that these rows of G and the chosen coordinates prescribe."""
+        """The motion for given rates of these rows of G and of the chosen coordinates."""
         Z = np.vstack([ld.constraint_jacobian(self.robot, q)[rows], self.rows(chosen, q)])
         return np.linalg.lstsq(Z, right, rcond=RANK_TOLERANCE)[0]
 
@@ -111,7 +111,8 @@ class _Reduced:
         v = self.solve(q, slice(m), self.w, np.concatenate([np.zeros(m), self.w0 + w]))
         a = ld.forward_dynamics(robot, q, v, self.tau + ld.actuator_matrix(robot, q) @ u, independent=self.w).a
         y_dot, w_dot = self.rows(self.y, q) @ v, self.rows(self.w, q) @ a
-        if robot.nq != robot.nv:  # the tangent of balls turns with the body: seen from the moving operating point
+        # the tangent of ball joints turns with the body: relative to the moving operating point
+        if robot.nq != robot.nv:
             y_dot = _derivative(lambda t: self.deviation(
                 ld.integrate(robot, self.q, t * self.v), ld.integrate(robot, q, t * v)))
         if (self.w.virtual >= 0).any():
@@ -166,10 +167,10 @@ def _guess(robot, given):
 
 
 def _velocity(robot, q, independent, given):
-    """The full velocity, from those of independent coordinates; those not given are at rest."""
+    """The full velocity, from those of independent coordinates; those not given are zero."""
     if not given:
         return np.zeros(robot.nv)
-    if independent == "tangent":  # its coordinates have no names of their own
+    if independent == "tangent":  # tangent coordinates have no names
         independent = None
     names = choose(robot, q, independent, RANK_TOLERANCE).names
     for name in given:

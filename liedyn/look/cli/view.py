@@ -4,7 +4,7 @@ from liedyn.machine.texts import printable
 
 
 def view(arguments):
-    """Serve the page until Ctrl-C, or write one that needs no server."""
+    """Serves the page until Ctrl-C, or writes one that needs no server."""
     robot = ld.load(arguments.robot)
     run = ld.Trajectory.load(arguments.run) if arguments.run else None
     if arguments.html:

@@ -43,11 +43,11 @@ def warmup(jobs=None, here=False):
     names = [name for name, _ in calls()]
     start = time.perf_counter()
     jobs = jobs or os.cpu_count() or 1
-    notice.is_silent = True  # there is a bar
+    notice.is_silent = True  # there is a progress bar
     if here:
         done = _progress(names, map(_call, range(len(names))))
     else:
-        # fresh processes: a fork of one with a running compiler may hang
+        # fresh processes: a fork of a process with a running compiler may hang
         with ProcessPoolExecutor(min(jobs, len(names)), multiprocessing.get_context("spawn"), _end_silently) as pool:
             running = [pool.submit(_call, k) for k in range(len(names))]
             try:
@@ -75,7 +75,7 @@ def _end_silently():
 
 
 def _call(k):
-    """Make call number k; how many kernels that compiled, how many it found, and how many of these in the package."""
+    """Makes call number k; returns how many kernels it compiled, loaded, and loaded from the package."""
     before = _statistics()
     name, action = list(calls())[k]
     action()
@@ -93,9 +93,9 @@ def call(name, *arguments, **options):
 
 
 def calls():
-    """(name, function without arguments) for all that has kernels."""
+    """(name, function without arguments) for everything that has kernels."""
     arm, loop = ld.load("panda"), ld.load("five_bar")
-    solo = ld.load("solo12")  # a quaternion among its coordinates
+    solo = ld.load("solo12")  # has a quaternion among its coordinates
     yield from _of_trees(arm, solo)
     yield from _of_loops(loop)
     yield from _of_other_constraints(loop)
@@ -110,7 +110,7 @@ def _of_trees(arm, solo):
     for name, declared in RECURSIONS.items():
         given = [known.get(x, np.zeros(solo.nv)) for x in declared.inputs]
         yield call(name, solo, *given)
-        # the kernel of batches, and with enough states the one that shares them among threads
+        # the kernel for batches and, with enough states, the one that distributes them to threads
         yield call(name, solo, *(np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in given))
     yield call("total_mass", arm)
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
@@ -130,13 +130,13 @@ def _of_loops(loop):
     yield "unified_velocity", lambda: ld.dynamics.unified_velocity(loop, home, rest, 1.0)
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
-    many = [np.tile(x, (12500, 1)) for x in (home, rest, rest)]  # in lanes, and shared among threads, their checks too
+    many = [np.tile(x, (12500, 1)) for x in (home, rest, rest)]  # in lanes, in threads, and with the checks in threads
     yield call("forward_dynamics", loop, *many)
     yield call("linearize", loop, *many)
     yield call("underlying", loop, home, rest, rest)
     for method in METHODS:
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
-    yield call("simulate", loop, np.tile(home, (9, 1)), rest, 0.002, progress=False)  # side by side
+    yield call("simulate", loop, np.tile(home, (9, 1)), rest, 0.002, progress=False)  # in lanes
     yield call("simulate", loop, home, rest, 0.002, tau=numba.njit(lambda t, q, v: 0.0 * v), progress=False)
     for formulation in ("svd", "multiplier", "unified", "momenta"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
@@ -210,16 +210,17 @@ def _of_tasks(arm, loop):
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
     yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01,
-               start=(np.tile(home, (3, 1)), np.zeros((3, loop.nv))))  # with gaps, as its weights make it fall
+               start=(np.tile(home, (3, 1)), np.zeros((3, loop.nv))))  # with gaps, as its weight makes it fall
     yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
-    sled = _sled()  # phases, touches between them, and forces of its contact, which binds
+    sled = _sled()  # phases, phase changes, and active force limits of its contact
     phases, costs = [ld.Phase(["foot"], 1), ld.Phase([], 1), ld.Phase(["foot"], 1)], ld.Cost(R=1e-3, u=[50.0])
     yield call("ddp", sled, sled.home, np.zeros(3), costs, phases, 1e-4)  # it hardly falls
     yield "MPC", lambda: ld.MPC(sled, sled.home, np.zeros(3), costs, 2, 1e-4, method="midpoint", schedule=phases)
-    yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)  # its constructor reaches all
+    # its constructor compiles all kernels
+    yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
     yield call("inverse_kinematics", arm, hand, unreached="ignore")
-    yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # shared among threads
+    yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # in threads
     yield call("differential_inverse_kinematics", arm, np.tile(q, (100, 1)), hand, 0.01)
     yield "target.jacobian", lambda: hand.jacobian(arm, q)
     regulator = ld.lqr(loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names))
@@ -269,7 +270,7 @@ def _walker():
 
 
 def _chain():
-    """Parallelograms side by side, so many that they are eliminated as sparse rows."""
+    """A row of parallelograms, so many that they are eliminated as sparse rows."""
     names, tip = [f"rod {k}" for k in range(LONG // 2 + 1)], (1.0, 0.0, 0.0)
     home = dict.fromkeys(names, 0.5) | {f"bar {k}": -0.5 for k in range(LONG // 2)}
     builder = ld.Builder("chain", home=home, independent=names[:1])
@@ -284,7 +285,7 @@ def _chain():
 
 
 def _sprung(robot):
-    """The same robot with a spring on its first coordinate and one of a cut joint, and a motor there."""
+    """The same robot with a spring on its first coordinate and on one of a cut joint, and a motor on the latter."""
     builder = ld.Builder.of(robot)
     builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0, robot.virtual_names[0]: 1.0}, stiffness=1.0)
     builder.actuator("motor", robot.virtual_names[0])
@@ -314,7 +315,7 @@ def _sled():
 
 
 def _ball():
-    """A ball that touches the floor: contact with friction."""
+    """A ball that touches the floor: a contact with friction."""
     builder = ld.Builder("ball")
     builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
     builder.joint("free", "free", "ground", "ball")
@@ -324,7 +325,7 @@ def _ball():
 
 
 def _held(robot):
-    """A robot that is held by a coupler, for a step, and what the coupler does from outside."""
+    """One step of a robot that is held by a coupler, and a direct call of the coupler."""
     stepper = ld.Stepper(robot, robot.home, np.zeros(robot.nv))
     coupler = ld.VirtualCoupler(robot, robot.body_names[-1], None, 1.0, 0.1)
     coupler.move([0.0, 0.0, 0.0])
@@ -334,7 +335,7 @@ def _held(robot):
 
 
 def _differentiated(robot):
-    """A run past a singular configuration, differentiated by a length too, a gradient and a variation."""
+    """A run past a singular configuration, differentiated also by a length; a gradient and a variation."""
     length = f"child_placement.x:{robot.loop_names[0]}"
     run = ld.differentiate_run(robot, robot.home, np.zeros(robot.nv), 0.66, dt=0.01, parameters=[length])
     run.forward(parameters=[1.0])
@@ -342,7 +343,7 @@ def _differentiated(robot):
 
 
 def _progress(names, done):
-    """The list of what `done` yields, with a bar on stderr."""
+    """A list of the results of `done`, with a progress bar on stderr."""
     try:
         from tqdm import tqdm
     except ImportError:

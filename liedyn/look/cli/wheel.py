@@ -1,18 +1,18 @@
-"""A wheel for Linux that carries compiled kernels: ``python -m liedyn.look.cli.wheel``, in a checkout.
+"""Builds a wheel for Linux with compiled kernels: ``python -m liedyn.look.cli.wheel``, in a checkout.
 
     python -m liedyn.look.cli.wheel [--levels x86-64-v3 x86-64-v4] [--out dist] [--run FILE]
 
-pip makes the wheel of Python files that it always makes. For each level of processors (`compiled.levels`) a process
-then calls from it all that `liedyn warmup` calls, with an empty cache and the compiler set to that level. What it has
-compiled goes into the wheel as ``liedyn/_kernels``, a directory of files as the cache has them, which
-`liedyn.machine.cache` reads and never writes. It takes seven minutes of a processor for each level.
+pip makes the usual wheel of Python files. For each processor level (`compiled.levels`) a process then makes all calls
+of `liedyn warmup` from it, with an empty cache and the compiler set to that level. The compiled kernels go into the
+wheel as ``liedyn/_kernels``, a directory of cache files, which `liedyn.machine.cache` reads and never writes. It takes
+seven minutes of processor time for each level.
 
-A kernel is used where all that decides on its machine code is what it was here: the sources that it comes from,
-versions of Python, Numba and llvmlite, options of Numba, and the level of the processor. Otherwise it is compiled as
-ever. The wheel is for one version of Python, and demands no versions of other packages.
+A kernel is used if everything that determines its machine code is the same as at build time: its sources,
+versions of Python, Numba and llvmlite, options of Numba, and the processor level. Otherwise it is compiled as
+usual. The wheel is for one version of Python, and requires no other versions of other packages.
 
-Kernels are called to be compiled, so the machine has to run the code of each level. `--run` names a program whose
-kernels the wheel carries in place of those of `liedyn warmup`: those of one's own application, on one's own robots.
+Compiling a kernel includes running it, so the machine has to support each level. `--run` names a program whose
+kernels are included instead of those of `liedyn warmup`: those of an application, on its own robots.
 """
 import argparse
 import base64
@@ -48,9 +48,9 @@ def build(source=".", out="dist", levels=tuple(LEVELS), program=None):
     out : path
         The folder for the wheel.
     levels : sequence of str
-        Levels of processors.
+        Processor levels.
     program : path, optional
-        A Python file whose kernels are carried; by default those of `liedyn warmup`.
+        A Python file whose kernels are included; by default those of `liedyn warmup`.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def build(source=".", out="dist", levels=tuple(LEVELS), program=None):
     Raises
     ------
     LiedynError
-        The machine is none for which there are levels, or not of a level that is asked for; pip or a process fails.
+        There are no levels for this machine, or it does not support a requested one; pip or a process fails.
     """
     can_run = list(LEVELS)[list(LEVELS).index(LEVEL):] if LEVEL else []
     if sys.platform != "linux" or not set(levels) <= set(can_run):
@@ -87,7 +87,7 @@ def build(source=".", out="dist", levels=tuple(LEVELS), program=None):
 
 
 def _plain_wheel(source, folder):
-    """The wheel that pip makes, from a copy: what earlier builds have left in the checkout would get into it."""
+    """The wheel that pip makes, from a copy: leftovers of earlier builds in the checkout would get into it."""
     copy = folder / "source"
     shutil.copytree(source, copy, symlinks=True, ignore=NOT_COPIED)
     done = subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, copy])
@@ -98,7 +98,7 @@ def _plain_wheel(source, folder):
 
 
 def _begin(level, package, cache, program):
-    """A process that compiles kernels of a package for a level into a cache."""
+    """Starts a process that compiles the kernels of a package for a level into a cache."""
     given = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "LIEDYN_"))}
     given |= {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "LIEDYN_CACHE_DIR": str(cache), "LIEDYN_QUIET": "1",
               "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -107,7 +107,7 @@ def _begin(level, package, cache, program):
 
 
 def compile_kernels(program):
-    """Call all that shall be compiled, in a process of its own."""
+    """Calls everything that is to be compiled; runs in a process of its own."""
     with _relative_places():
         if program:
             runpy.run_path(program, run_name="__main__")
@@ -118,7 +118,7 @@ def compile_kernels(program):
 
 @contextlib.contextmanager
 def _relative_places():
-    """Kernels name the file and line of what they may raise: without the folders of this machine."""
+    """File names in error messages of kernels become relative: without the folders of this machine."""
     folders = sorted({os.path.join(os.path.abspath(each), "") for each in sys.path}, key=len, reverse=True)
     original = ir.Loc.__init__
 
@@ -134,7 +134,7 @@ def _relative_places():
 
 
 def _write(wheel, plain, tag, files):
-    """The plain wheel with files of the cache, for one kind of machine."""
+    """Writes the plain wheel plus files of the cache, for one kind of machine."""
     with zipfile.ZipFile(plain) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     about = next(name for name in entries if name.endswith(".dist-info/WHEEL"))

@@ -1,8 +1,8 @@
-"""Looking at robots in the browser (``pip install 'liedyn[view]'``): a page that moves, and pages to keep.
+"""Robots in the browser (``pip install 'liedyn[view]'``): interactive pages, and pages to be saved.
 
-`scene` says what is drawn where, `posture` how sliders and switches move a mechanism; neither knows of browsers.
-`meshes` makes triangles, `stage` puts them and arrows on a viser server, `page` has the controls, `player` moves them
-through a trajectory or a mode, `html` writes pages that need no server.
+`scene` determines solids, arrows and the camera, `posture` the effect of sliders and switches; neither depends on a
+browser. `meshes` makes triangles, `stage` puts them and arrows on a viser server, `page` has the controls, `player`
+plays a trajectory or a mode, `html` writes pages that need no server.
 """
 from liedyn.look.viewer.html import export_html
 from liedyn.look.viewer.page import view

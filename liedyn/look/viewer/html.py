@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike, PathLike
 
 MOST_FRAMES = 3000
-"""Pictures of a page at most: a longer run has fewer in a second."""
+"""Largest number of pictures of a page: a longer run has fewer per second."""
 
 
 def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike, speed: float = 1.0,
@@ -38,16 +38,16 @@ def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike
     path : str or Path
         File to write.
     speed : float
-        Seconds of the run in a second of the page.
+        Seconds of the run per second of the page.
     forces : bool
-        Forces of constraints and contacts are drawn as arrows.
+        True to draw forces of constraints and contacts as arrows.
     progress : bool, optional
-        Shows how far it is, as in `simulate`.
+        Shows a progress bar, as in `simulate`.
 
     Returns
     -------
     path : Path
-        The file, of a megabyte and more.
+        The file, a megabyte or more.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike
     Warns
     -----
     ModelWarning
-        A mesh of the robot's file is not there.
+        A mesh file of the robot does not exist.
 
     Examples
     --------

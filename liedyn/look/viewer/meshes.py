@@ -1,4 +1,4 @@
-"""Triangles of solids, with trimesh."""
+"""Triangle meshes of solids, with trimesh."""
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ def required(name):
 
 
 def triangles(solid, reach=1.0):
-    """Corners (k, 3) and faces (f, 3) of a solid in the frame of its body; (None, None) for a mesh that is not there.
+    """Vertices (k, 3) and faces (f, 3) of a solid in the frame of its body; (None, None) if a mesh file does not exist.
 
-    `reach` is half the side of planes, which have no end.
+    `reach` is half the side of planes, which are infinite.
     """
     trimesh = required("trimesh")
     made, size = trimesh.creation, solid.size
@@ -47,7 +47,7 @@ def triangles(solid, reach=1.0):
 
 
 def _read(solid):
-    """The mesh of a file; warns and returns None where there is none."""
+    """The mesh of a file; warns and returns None if there is none."""
     trimesh = required("trimesh")
     if not Path(solid.mesh).is_file():
         warn(f"body {solid.body!r}: its mesh {solid.mesh} is not there, and not drawn")
@@ -58,13 +58,13 @@ def _read(solid):
             raise ValueError("it has no faces")
         mesh.apply_scale(solid.scale)
         return mesh
-    except Exception as error:  # readers of meshes raise all kinds
+    except Exception as error:  # readers of meshes raise errors of all kinds
         warn(f"body {solid.body!r}: its mesh {solid.mesh} cannot be read, and is not drawn: {said(error)}")
         return None
 
 
 def _files_beside(path):
-    """What finds files that a mesh names, materials for instance: no FIFO, no device."""
+    """The resolver for files that a mesh names, such as materials: regular files only, no FIFO, no device."""
     if not TYPE_CHECKING:  # they would take it for one of the module
         class Files(required("trimesh.resolvers").FilePathResolver):
             def get(self, name):

@@ -1,4 +1,4 @@
-"""The page: sliders, switches, what is shown, playing; each control changes a posture or a clock, then the stage."""
+"""The page: sliders, switches, display options, playback; each control changes a posture or a clock, then the stage."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -38,46 +38,46 @@ RATES = ("0.1 x", "0.25 x", "0.5 x", "1 x", "2 x", "5 x")
 def view(robot: Robot, q: ArrayLike | None = None, trajectory: Trajectory | None = None,
          linear: LocalStateSpace | None = None, host: str = "127.0.0.1", port: int = 8080,
          origins: Sequence[str] = ()) -> Page:
-    """Show a robot on a page in the browser, to be moved, switched and played.
+    """Show a robot on a page in the browser, where it can be moved, switched and played.
 
-    Sliders move the independent coordinates within the limits of the joints, all loops stay closed; switches take
-    constraints away; arrows show their forces. Trajectories and modes are played.
+    Sliders move the independent coordinates within the limits of the joints, and all loops stay closed; switches turn
+    constraints off; arrows show their forces. Trajectories and modes can be played.
 
     Parameters
     ----------
     robot : Robot
     q : array_like, shape (nq,), optional
-        Where it begins [rad, m; quaternions (x, y, z, w)]; by default at home, or where the trajectory begins.
+        Initial configuration [rad, m; quaternions (x, y, z, w)]; by default home, or the start of the trajectory.
     trajectory : Trajectory, optional
-        A run of this robot, to be played.
+        A run of this robot, for playback.
     linear : LocalStateSpace, optional
-        A model of this robot, whose modes are to be animated.
+        A model of this robot, for animations of its modes.
     host : str
-        Address of this machine at which the page is served. All that runs on this machine reaches the page at the
-        default; ``"0.0.0.0"`` serves it to all of the network, and there is no password.
+        Address of this machine at which the page is served. By default all programs on this machine can access the
+        page; ``"0.0.0.0"`` serves it to the whole network, without a password.
     port : int
-        The next free one is taken where it is not free.
+        Port; if it is not free the next free one is used.
     origins : sequence of str
-        More addresses at which browsers find the page, behind a proxy for instance: ``["https://hub.example"]``.
-        Requests for other addresses, and those of other sites, are refused.
+        Further addresses at which browsers find the page, behind a proxy for instance: ``["https://hub.example"]``.
+        Requests for other addresses, and from other sites, are refused.
 
     Returns
     -------
     Page
-        Its `url` is what the browser opens; it is served until `close`, or the end of Python.
+        Its `url` is the address for the browser; it is served until `close`, or the end of Python.
 
     Raises
     ------
     InputError
-        The trajectory or the model is one of another robot, q is not one configuration, the host is no address of this
-        machine, the port is none or no port is free, or an origin is none.
+        The trajectory or the model belongs to another robot, q is not one configuration, the host is no address of this
+        machine, the port is invalid or no port is free, or an origin is invalid.
     LiedynError
-        viser or trimesh is not installed, or viser is one that liedyn does not know.
+        viser or trimesh is not installed, or the version of viser is not supported.
 
     Warns
     -----
     ModelWarning
-        A mesh of the robot's file is not there.
+        A mesh file of the robot does not exist.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def view(robot: Robot, q: ArrayLike | None = None, trajectory: Trajectory | None
 
 
 def one_at_a_time(method: Function) -> Function:
-    """Callbacks come from several threads."""
+    """Decorator: serialises callbacks, which come from several threads."""
     @functools.wraps(method)
     def locked(self, *given):
         with self._lock:
@@ -136,7 +136,7 @@ class Page:
     sliders, switches : dict
         Controls by name of coordinate or constraint.
     touch : Touch
-        What moves in real time.
+        The controls of real-time motion.
     """
 
     server: Any
@@ -188,18 +188,18 @@ class Page:
 
     @property
     def url(self) -> str:
-        """What the browser opens."""
+        """The address for the browser."""
         return url_of(self.server)
 
     def close(self) -> None:
-        """Serve it no more."""
+        """Stop serving the page."""
         self.touch.stop()
         if self._clock is not None:
             self._clock.pause()
         close_server(self.server)
 
     def wait(self) -> None:
-        """Serve it until Ctrl-C."""
+        """Serve the page until Ctrl-C."""
         threading.Event().wait()
 
     def __repr__(self) -> str:
@@ -208,7 +208,7 @@ class Page:
     # ---- drawing
 
     def _draw(self, q=None, says=None):
-        """The posture, or q; and what there is to say."""
+        """Draws the posture, or q; `says` is the text shown."""
         posture = self.posture
         self.stage.pose(posture.q if q is None else q)
         held = ""
@@ -234,14 +234,14 @@ class Page:
         with self._folder:
             for name in self.posture.names:
                 (low, high), value = self.posture.bounds(name), self.posture.value(name)
-                # three decimals are enough to read, inside the limits
+                # three decimals, inside the limits
                 low, high = min(math.ceil(1e3 * low) / 1e3, value), max(math.floor(1e3 * high) / 1e3, value)
                 slider = self.server.gui.add_slider(printable(name), low, max(high, low + 1e-6), 1e-3, value)
                 slider.on_update(functools.partial(self._moved, name))
                 self.sliders[name] = slider
 
     def _follow(self):
-        """Sliders go where the posture is, which is not a move of their own."""
+        """Moves sliders to the posture, without the effect of a user's move."""
         self._busy = True
         try:
             for name, slider in self.sliders.items():
@@ -286,18 +286,18 @@ class Page:
 
     @one_at_a_time
     def halt(self) -> None:
-        """Nothing moves by itself any more."""
+        """Stops all motion."""
         self._halt()
 
     @one_at_a_time
     def stay(self, q: ArrayLike) -> None:
-        """What has moved stays at q."""
+        """Keeps the posture at q, where the motion has ended."""
         self.posture.stay(q)
         self._add_sliders()
         self._draw()
 
     def show(self, q: ArrayLike, lam: ArrayLike, says: str, message: str = "") -> None:
-        """What moves is at q, with multipliers or None; from a thread that waits for nobody."""
+        """Shows the moving robot at q, with multipliers or None; called from a thread, without blocking."""
         if self._lock.acquire(blocking=False):
             try:
                 self.posture.message = message
@@ -353,7 +353,7 @@ class Page:
             self.button.label = "Pause"
 
     def _halt(self):
-        """What is moved by hand is played no more."""
+        """Stops playback when the robot is moved by hand."""
         self.touch.stop()
         for clock in (self._clock, self._swing):
             if clock is not None and clock.running:
@@ -362,7 +362,7 @@ class Page:
             self.button.label = "Play"
 
     def _tick(self, t):
-        """From the clock's own thread: never waits for a callback that waits for it."""
+        """Called from the clock's own thread: must not wait for a callback, which may be waiting for it."""
         if self._lock.acquire(blocking=False):
             try:
                 self._busy = True

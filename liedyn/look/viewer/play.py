@@ -1,4 +1,4 @@
-"""A mechanism that goes on in real time while a hand pulls at it: a thread of its own, nothing of browsers."""
+"""A mechanism that moves in real time while the user pulls at it: a thread of its own, independent of the browser."""
 import queue
 import threading
 from dataclasses import replace
@@ -14,13 +14,13 @@ from liedyn.model.packed import GRAVITY
 from liedyn.motion.simulation import RealTimeLoop, Stepper, VirtualCoupler
 
 STEP, STEPS = 1e-3, 16
-"""Length of a step [s], and how many are made in one call: about as many as fit between two pictures."""
+"""Length of a step [s], and number of steps in one call: about the time between two pictures."""
 
 
 class Play:
     """A robot in motion.
 
-    All that changes the motion is put into a queue and done by the thread that makes the steps, between two calls.
+    All changes of the motion are put into a queue and made by the thread that computes the steps, between two calls.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class Play:
     q, lam : ndarray
         The last configuration, and multipliers there.
     hand : tuple or None
-        Ends of the spring: the point that is held and the cursor, while something is held.
+        Ends of the spring: the point held and the cursor, while something is held.
     message : str
-        What went wrong last.
+        The last error.
     frequency : float
-        Natural frequency of what is held on its spring [Hz].
+        Natural frequency of the held body on its spring [Hz].
     slowing : float
         Rate at which all momentum decays [1/s].
     weightless : bool
@@ -55,7 +55,7 @@ class Play:
         return self._wanted.is_set()
 
     def start(self):
-        """Go on from q; the first time kernels may have to be compiled, which takes a while but no time of the page."""
+        """Start from q; the first time kernels may have to be compiled, which does not block the page."""
         if not self.running:
             self._wanted.set()
             threading.Thread(target=self._begin, name="liedyn play", daemon=True).start()
@@ -74,26 +74,26 @@ class Play:
             self._wanted.clear()
 
     def stop(self):
-        """Stand still, at q."""
+        """Stop at the present q."""
         self._wanted.clear()
         if self.loop is not None:
             self.loop.stop()
 
-    # ---- what the hand does
+    # ---- actions of the user
 
     def grab(self, body, point):
         """Hold the body at a point in the world."""
         self._todo.put(lambda: self._grab(body, np.array(point)))
 
     def pull(self, point):
-        """Where the cursor is now."""
+        """Set the position of the cursor."""
         self._todo.put(lambda: self._pull(np.array(point)))
 
     def let_go(self):
         self._todo.put(self._let_go)
 
     def switch(self, name, on, then=lambda error: None):
-        """Switch a constraint; `then` is called with what went wrong, or None."""
+        """Switch a constraint; `then` is called with the error, or None."""
         self._todo.put(lambda: self._switch(name, on, then))
 
     def _grab(self, body, point):
@@ -124,7 +124,7 @@ class Play:
     # ---- the thread
 
     def _frame(self):
-        """What has been asked for, and the steps up to the next picture. Wherever they fail the robot stands still."""
+        """Queued changes, and the steps up to the next picture. If they fail, the robot stops."""
         stepper = self.stepper
         try:
             while not self._todo.empty():

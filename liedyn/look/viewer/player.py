@@ -1,4 +1,4 @@
-"""Motions over time on a stage: a trajectory with its forces and events, or a mode; and the clock that plays them."""
+"""Motions over time on a stage: a trajectory with its forces and events, or a mode; and the clock for playback."""
 import threading
 import time
 
@@ -9,15 +9,15 @@ from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.tree.configuration import integrate
 
 FRAMES = 30.0
-"""Pictures in a second."""
+"""Pictures per second."""
 SHOWN_FOR = 0.4
-"""Seconds for which the name of an event stays."""
+"""Seconds for which the name of an event is shown."""
 ANGLE = 0.35
 """Largest displacement of an animated mode [rad], or part of the robot's size [m]."""
 
 
 class Run:
-    """A trajectory of a robot: what is to be drawn at a time."""
+    """A trajectory of a robot, evaluated at the times of pictures."""
 
     def __init__(self, robot, trajectory):
         if trajectory.coordinate_names != robot.coordinate_names:
@@ -29,12 +29,12 @@ class Run:
         self.unit = self._largest_force() or None
 
     def _largest_force(self):
-        """Force for the longest arrow: what nine of ten rows stay below."""
+        """Force for the longest arrow: the 90 % quantile of all forces."""
         forces = [np.linalg.norm(F[:, 3:], axis=1) for F in self.trajectory.constraint_wrenches.values() if len(F)]
         return max((float(np.quantile(each, 0.9)) for each in forces), default=0.0)
 
     def row(self, t):
-        """Number of the state at time t, that after an event where there are two."""
+        """Index of the state at time t; at an event the one after it."""
         return max(0, int(np.searchsorted(self.trajectory.t, t + 1e-12, side="right")) - 1)
 
     def q(self, t):
@@ -42,7 +42,7 @@ class Run:
         return self.trajectory.q[self.row(t)]
 
     def forces(self, t):
-        """The robot as it is at time t, and its multipliers."""
+        """The robot at time t, and its multipliers."""
         k, run = self.row(t), self.trajectory
         return self.robot.at(run.t[k]), run.lam[k]
 
@@ -52,7 +52,7 @@ class Run:
 
 
 class Swing:
-    """A mode of a linear model, in slow motion where it is fast: one period in two seconds."""
+    """A mode of a linear model, in slow motion if it is fast: one period in two seconds."""
 
     begin, end = 0.0, 2.0
 
@@ -62,7 +62,7 @@ class Swing:
         self.turning = modes.damped[k] > 0.0
 
     def q(self, t):
-        """The configuration at time t, loops closed; where they cannot be, the first-order motion."""
+        """The configuration at time t, loops closed; if that is impossible, the first-order motion."""
         phase = np.exp(1j * np.pi * t) if self.turning else np.sin(np.pi * t)
         q = integrate(self.robot, self.q0, self.amplitude * np.real(self.shape * phase))
         try:
@@ -74,7 +74,7 @@ class Swing:
 
 
 class Clock:
-    """Calls `show(t)` while it runs, round and round between two times, in a thread of its own."""
+    """Calls `show(t)` in a thread of its own, cyclically between two times."""
 
     def __init__(self, show, begin, end, speed=1.0):
         self.show, self.begin, self.end, self.speed, self.t = show, begin, end, speed, begin
@@ -82,11 +82,11 @@ class Clock:
 
     @property
     def running(self):
-        """Is it?"""
+        """True while the clock runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def play(self):
-        """Go on from where it is, from the beginning if that is the end."""
+        """Continue from the present time, or from the beginning if that is the end."""
         if self.running:
             return
         self.t = self.begin if self.t >= self.end else self.t

@@ -1,4 +1,4 @@
-"""A mechanism that sliders move and switches change: loops stay closed, and the last good posture is kept."""
+"""A mechanism that sliders move and switches change: loops stay closed, and the last valid posture is kept."""
 # mypy: ignore-errors
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -14,7 +14,7 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.places import turn_free_rows
 
 TURNING = ("spherical", "free")
-"""Joints with a quaternion: sliders turn them by a rotation vector from where they are at home."""
+"""Joints with a quaternion: sliders rotate them by a rotation vector relative to home."""
 
 
 class Posture:
@@ -23,13 +23,13 @@ class Posture:
     Attributes
     ----------
     robot : Robot
-        With the switches as they are now.
+        With the present switches.
     q : ndarray, shape (nq,)
-        The last configuration at which all constraints were satisfied; the first one, if none was.
+        The last configuration at which all constraints were satisfied; the first one, if there is none.
     names : tuple of str
         The independent coordinates, names of velocity coordinates.
     message : str
-        What went wrong last; empty if all went well.
+        The last error; empty on success.
     """
 
     def __init__(self, robot, q=None):
@@ -40,7 +40,7 @@ class Posture:
         self._choose()
 
     def _close(self, held):
-        """Closes the constraints; False and a message if that cannot be."""
+        """Closes the constraints; False, with a message, if that is impossible."""
         try:
             if self.robot.active:
                 self.q = close(self.robot, self.q, held)
@@ -50,13 +50,14 @@ class Posture:
         return not self.message
 
     def _choose(self):
-        """Which coordinates the sliders move: those of the robot where they suit, else those that pivoting leaves."""
+        """Chooses the coordinates of the sliders: those that the robot declares if they are suitable, else by
+        pivoting."""
         robot = self.robot
         try:
             found = robot.velocity_names
             if robot.active:
                 G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, self.q), 0.0)
-                turn_free_rows(robot.packed, self.q, G, True)  # names of places in q
+                turn_free_rows(robot.packed, self.q, G, True)  # in terms of the names of positions in q
                 found = by_elimination(robot, G, "auto", RANK_TOLERANCE).names
         except LiedynError as error:
             self.message, found = str(error), ()
@@ -65,12 +66,12 @@ class Posture:
         self.names = own if suits else found
 
     def value(self, name):
-        """Where a coordinate is [rad, m]."""
+        """The value of a coordinate [rad, m]."""
         joint, k = self._part(name)
         return float(self.q[self.robot.coordinate_index(name)]) if joint is None else float(self._parts(joint)[k])
 
     def bounds(self, name):
-        """Lowest and highest value of a slider: limits of the joint, else a turn or the size of the robot."""
+        """Lowest and highest value of a slider: limits of the joint, else a full turn or the size of the robot."""
         joint, k = self._part(name)
         length = k is not None and k > 2
         low, high = -np.inf, np.inf
@@ -90,7 +91,8 @@ class Posture:
             "x", "y", "z", "translation", "position"))
 
     def _part(self, name):
-        """The joint with a quaternion that a coordinate belongs to, and its place there; (None, None) for others."""
+        """The joint with a quaternion that has this coordinate, and the index there; (None, None) for other
+        coordinates."""
         joint = name.rsplit(".", 1)[0]
         if joint not in self._turning:
             return None, None
@@ -100,13 +102,13 @@ class Posture:
         return [k for k, each in enumerate(self.robot.coordinate_names) if each.startswith(f"{joint}.")]
 
     def _parts(self, joint):
-        """Rotation vector from home, and position, of a joint with a quaternion."""
+        """Rotation vector relative to home, and position, of a joint with a quaternion."""
         places = self._places(joint)
         home, now = (Rotation.from_quat(q[places[:4]]) for q in (self.robot.home, self.q))
         return np.concatenate([(home.inv() * now).as_rotvec(), self.q[places[4:]]])
 
     def _held(self, name, value):
-        """Values to hold by name of coordinate or joint, `name` at its new value."""
+        """Values to be held, by name of coordinate or joint, with `name` at its new value."""
         held = {}
         for each in self.names:
             joint, k = self._part(each)
@@ -123,7 +125,8 @@ class Posture:
             home = Rotation.from_quat(self.robot.home[places[:4]])
             q = np.concatenate([(home * Rotation.from_rotvec(parts[:3])).as_quat(), parts[3:]])
             held[joint] = q
-            if not own <= set(self.names):  # what follows the others cannot be held: of the rotation a better guess
+            # dependent coordinates cannot be held: use the new rotation as a better guess
+            if not own <= set(self.names):
                 self.q = self.q.copy()
                 self.q[places] = held.pop(joint)
                 held |= {each: parts[self._part(each)[1]] for each in own & set(self.names)
@@ -131,7 +134,7 @@ class Posture:
         return held
 
     def move(self, name, value):
-        """Move one coordinate, the other independent ones staying where they are; False where it cannot go there."""
+        """Moves one coordinate, at constant values of the other independent ones; False if it cannot move there."""
         before = self.q
         held = self._held(name, value)
         if self.robot.active:
@@ -145,7 +148,7 @@ class Posture:
         return moved
 
     def switch(self, name, on):
-        """Switch a constraint; one that cannot be satisfied from here stays off, and False is returned."""
+        """Switches a constraint; if it cannot be satisfied from here, it stays off and False is returned."""
         before, self.robot = self.robot, self.robot.switched({name: on})
         fine = self._close({})
         if not fine:
@@ -156,7 +159,7 @@ class Posture:
         return fine
 
     def stay(self, q):
-        """Go on from q, where the motion of the robot has come to."""
+        """Continues from q, the end of a motion."""
         self.q = np.array(q)
         self._close({})
         message = self.message
@@ -164,7 +167,7 @@ class Posture:
         self.message = message or self.message
 
     def home(self):
-        """Back to the home configuration, as near as the constraints allow."""
+        """Returns to the home configuration, as near as the constraints allow."""
         before, self.q = self.q, self.robot.home.copy()
         if not self._close({}):
             self.q = before
@@ -176,7 +179,7 @@ class Posture:
                                                         self.robot.upper) if not low - 1e-9 <= x <= high + 1e-9)
 
     def facts(self):
-        """What there is to say, as pairs (what, text)."""
+        """Facts for the display, as pairs (what, text)."""
         robot = self.robot
         found = [("coordinates", f"{robot.nv}, independent {len(self.names)}")]
         if robot.constraint_names:
@@ -188,7 +191,7 @@ class Posture:
         return [*found, *([("beyond limits", ", ".join(beyond))] if beyond else [])]
 
     def forces(self):
-        """Multipliers of the constraints at rest, and what holds the robot: its inputs, or nothing, when it falls."""
+        """Multipliers of the constraints at rest, and what holds the robot: its inputs, or nothing if it falls."""
         rest = np.zeros(self.robot.nv)
         try:
             found = inverse_dynamics(self.robot, self.q, rest, np.zeros(len(self.names)), self.names)

@@ -1,7 +1,7 @@
-"""What is drawn where: bodies as solids, forces as arrows, the camera. Numbers only, nothing of browsers.
+"""Contents of the scene: bodies as solids, forces as arrows, the camera. Numbers only, independent of the browser.
 
 Solids are those of the robot's file. A robot without any is drawn from its model: each body by bars between the points
-where joints hold it, each joint by what it lets turn or slide.
+where joints hold it, each joint by its axes of rotation or translation.
 """
 import warnings
 from dataclasses import replace
@@ -19,13 +19,13 @@ from liedyn.model.remembered import remembered
 
 JOINT, CUT, DARK, CENTRE, FORCE, CONTACT = "#E8E8E8", "#FFD400", "#3C3C3C", "#111111", "#D55E00", "#0072B2"
 THICKNESS = 0.014
-"""Radius of a bar by the size of the robot."""
+"""Radius of a bar relative to the size of the robot."""
 LONGEST = 0.4
-"""Length of the largest arrow by the size of the robot."""
+"""Length of the largest arrow relative to the size of the robot."""
 
 
 class Solid(NamedTuple):
-    """A shape in a body, as `liedyn.model.description.Shape` has it; its color always there, (r, g, b, a) in 0 to 1."""
+    """A shape in a body, as `liedyn.model.description.Shape`, but always with a colour, (r, g, b, a) in 0 to 1."""
 
     body: str
     kind: str
@@ -38,7 +38,7 @@ class Solid(NamedTuple):
 
 
 class Camera(NamedTuple):
-    """Where the scene is looked at from, and to; `up` is up on the screen."""
+    """Position and target of the camera; `up` is the upward direction on the screen."""
 
     position: np.ndarray
     target: np.ndarray
@@ -46,7 +46,7 @@ class Camera(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """The force of a constraint: where it acts, and the vector to be drawn, both in space [m]."""
+    """The force of a constraint: its point of application, and the vector to be drawn, both in space [m]."""
 
     name: str
     start: np.ndarray
@@ -102,7 +102,7 @@ def extent_at(robot, q):
 
 
 def size_of(robot):
-    """Length by which everything else is drawn [m]."""
+    """The size of the robot [m], to which all other sizes in the scene are relative."""
     return float(np.linalg.norm(np.ptp(extent(robot), axis=0))) or 1.0
 
 
@@ -138,7 +138,7 @@ def _declared(robot):
 
 @remembered
 def solids(robot):
-    """All that is drawn of a robot, body by body."""
+    """All solids of a robot, body by body."""
     colours = {name: colour(COLOURS[k % len(COLOURS)]) for k, name in enumerate(robot.body_names)}
     colours[GROUND] = colour(DARK)
     found = [Solid(shape.body, shape.kind, shape.placement, tuple(shape.size),
@@ -154,14 +154,14 @@ def solids(robot):
                       f"{shown(gone[0].mesh)}", ModelWarning, stacklevel=2)
     if not lost:
         return tuple(found)
-    # those for collisions are better than none, and bars than nothing
+    # collision shapes if there are no visual ones, and bars if there are no shapes
     found = [each._replace(role="visual") if each.body in lost else each for each in found]
     drawn = {each.body for each in found if each.role == "visual"} | set(robot.body_names) - lost
     return tuple(found + _from_model(robot, colours, drawn - {GROUND}))
 
 
 def _from_model(robot, colours, drawn):
-    """Bars for the bodies that are not drawn otherwise, joints, cut joints, and what rolls."""
+    """Bars for the bodies without shapes, and solids for joints, cut joints, and rolling geometry."""
     radius, found = THICKNESS * size_of(robot), []
     points = held_at(robot)
     rods = {joint.child for joint in robot.model.joints if joint.kind in SLIDING}
@@ -199,13 +199,13 @@ def _rolling(robot, radius, colours, drawn):
         elif each.kind.startswith("disk"):
             disk = each.child_placement @ along(each.child_axis)
             found.append(Solid(each.child, "cylinder", disk, (each.radius, 0.6 * radius), color))
-            across = disk @ along((1.0, 0.0, 0.0))  # a spoke: who sees it sees the disk turn
+            across = disk @ along((1.0, 0.0, 0.0))  # a spoke, which makes rotations of the disk visible
             found.append(Solid(each.child, "capsule", across, (0.5 * radius, 1.7 * each.radius), colour(JOINT)))
     return found
 
 
 def _bars(points):
-    """Between two or three points all bars there can be, else a star about their middle."""
+    """All bars between two or three points, else a star about their mean."""
     if len(points) <= 3:
         return [(points[i], points[k]) for i in range(len(points)) for k in range(i)]
     return [(points.mean(axis=0), point) for point in points]
@@ -229,7 +229,7 @@ def along(axis):
 
 
 def _joint(body, kind, placement, axes, radius, color):
-    """A pin for each axis of turning, a sleeve for each of sliding, a ball."""
+    """A pin for each axis of rotation, a sleeve for each of translation, a ball."""
     if kind in ("spherical", "ball", "free"):
         return [Solid(body, "sphere", placement, (1.7 * radius,), color)]
     if kind in ("prismatic", "cylindrical", "helical"):
@@ -238,7 +238,7 @@ def _joint(body, kind, placement, axes, radius, color):
 
 
 def _rod(joint, radius, color):
-    """What slides in a sleeve: a thinner bar of the child through it."""
+    """The rod of a sliding joint: a thinner bar of the child through the sleeve."""
     return bar(joint.child, -6.0 * radius * joint.axes[0], 6.0 * radius * joint.axes[0], 0.7 * radius, color)
 
 
@@ -260,7 +260,7 @@ def _cylinder(robot, joint, radius, colours):
 def arrows(robot, q, lam, unit=None):
     """Forces of constraints and contacts on their child sides, where they act.
 
-    `unit` is the force that has the longest arrow; by default the largest one, if it is some part of the weight.
+    `unit` is the force with the longest arrow; by default the largest one, unless it is negligible beside the weight.
     """
     wrenches = world_constraint_wrenches(robot, q, lam)
     poses = poses_of(robot, q)
@@ -279,7 +279,7 @@ def arrows(robot, q, lam, unit=None):
 
 @remembered
 def weight(robot):
-    """Force of gravity on all of it [N]."""
+    """Weight of the robot [N]."""
     return 0.0 if robot.massless else float(total_mass(robot) * np.linalg.norm(robot.gravity))
 
 

@@ -1,10 +1,10 @@
-"""The server of a page: where it listens, whom it answers, which messages it takes.
+"""The server of a page: where it listens, which requests it answers, which messages it accepts.
 
-Every page that is open in a browser may connect to any port of this machine. What tells the page of a robot from all
-others are two headers that no script can change: Host, the address that the browser was told, and Origin, the page that
-asks. Without a look at them any site could move the robot (from its own origin), or read the page (from a name of its
-own that it makes lead here: DNS rebinding). viser looks at neither, so they are looked at here, before viser is asked;
-and of what a browser sends, viser gets what the controls of a page can send, nothing else.
+Every page that is open in a browser can connect to any port of this machine. Two headers that no script can change
+identify the page of a robot: Host, the address that the browser used, and Origin, the page that makes the request.
+Without checking them any site could move the robot (from its own origin), or read the page (from a domain name of its
+own that resolves to this machine: DNS rebinding). viser checks neither, so they are checked here, before viser handles
+the request; and of all messages from a browser, viser gets only those that the controls of a page can send.
 """
 import contextlib
 import errno
@@ -25,11 +25,11 @@ from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.machine.typed_decorators import once
 
 TRIES = 1000
-"""So many ports are tried from the one that is wanted."""
+"""Number of ports that are tried from the given one on."""
 LARGEST = 2**20
-"""Bytes of the largest message that a browser may send."""
+"""Largest size of a message from a browser [bytes]."""
 HERE = ("localhost", "127.0.0.1", "::1")
-"""Names of this machine for itself: at the other end of a tunnel, with any port, they are names for this page too."""
+"""Names of this machine for itself: at the other end of a tunnel, with any port, they are names of this page too."""
 EVERYWHERE = ("0.0.0.0", "::")
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(\d{1,5}))?", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
@@ -37,16 +37,16 @@ _STARTING = threading.Lock()
 
 
 class Door:
-    """Who may come in, and what may be carried in.
+    """Checks requests and messages before they reach viser.
 
     Parameters
     ----------
     host : str
-        As given to `view`.
+        The argument of `view`.
     listener : socket
-        Where the page is served.
+        The socket at which the page is served.
     origins : sequence of tuple
-        More addresses of the page, as `address` has them.
+        Further addresses of the page, as returned by `address`.
     """
 
     def __init__(self, host, listener, origins):
@@ -59,10 +59,10 @@ class Door:
             name = socket.gethostname().lower()
             self._names |= {name, f"{name.partition('.')[0]}.local"}
 
-    # ---- who
+    # ---- requests
 
     def refusal(self, request):
-        """Why a request is not answered; None if it is."""
+        """The reason for refusing a request; None if it is answered."""
         hosts, origins = (request.headers.get_all(each) for each in ("Host", "Origin"))
         host = _authority(hosts[0]) if len(hosts) == 1 else None
         if host is None or not self._is_ours(host):
@@ -73,7 +73,7 @@ class Door:
             if len(origins) > 1 or origin is None or not self._may_ask(origin, host):
                 return f"Origin {shown(', '.join(origins))} is another site, which may not use this page"
         for name, value in parse_qsl(request.path.partition("?")[2], keep_blank_values=True):
-            server = _origin(value)  # a browser that finds the page behind a proxy writes this there itself
+            server = _origin(value)  # a browser behind a proxy writes the proxy's address here
             if name != "websocket" or server is None or not self._may_ask(server, host):
                 return f"{shown(name)} in the address would have the page take what it shows from elsewhere"
         return None
@@ -82,19 +82,19 @@ class Door:
         name, port = host
         if name in HERE or any(_same(host, each[1:]) for each in self.origins):
             return True
-        by_number = self.everywhere and _is_number(name)  # no name, which could be made to lead here
+        by_number = self.everywhere and _is_number(name)  # a name could be made to resolve to this machine
         return (name in self._names or by_number) and (80 if port is None else port) == self.port
 
     def _may_ask(self, origin, host):
-        """The page itself, at whatever address it was found, or one of those that the user has named."""
+        """True for the page itself, at whatever address it was found, and for the addresses that the user has named."""
         scheme, *authority = origin
         known = [each[1:] for each in self.origins if each[0] == scheme.replace("ws", "http")]
         return _same(authority, host, scheme) or any(_same(authority, each, scheme) for each in known)
 
-    # ---- what
+    # ---- messages
 
     def takes(self, data):
-        """Is a message one that the controls of a page send?"""
+        """True for messages that the controls of a page send."""
         try:
             message = importlib.import_module("msgspec").msgpack.decode(data) if isinstance(data, bytes) else None
             kind = message.pop("type")
@@ -104,13 +104,13 @@ class Door:
                 return message.keys() == {"uuid", "updates"} and updates.keys() == {"value"} and (
                     control is not None and _fits(control, updates["value"]))
             return kind in ("ViewerCameraMessage", "SceneNodeDragMessage") and all(map(_is_finite, _leaves(message)))
-        except Exception:  # of whatever is no message, or one without what it must have
+        except Exception:  # for anything that is no message, or an incomplete one
             return False
 
-    # ---- how both get into viser
+    # ---- insertion into viser
 
     def serve(self, original, handler, host, port, **options):
-        """What viser asks websockets for, with this door before it; for other servers the original."""
+        """The replacement of viser's call of websockets, with this door; for other servers the original."""
         if host is not self.host:
             return original(handler, host, port, **options)
         self.is_there, answer = True, options.pop("process_request", None)
@@ -133,12 +133,12 @@ class Door:
 
 
 class _Host(str):
-    """The address of one door: by its identity the door knows the server that asks for it."""
+    """The address of one door: the object's identity tells which server asks for it."""
 
 
 @once
 def _connection():
-    """The class of connections whose messages go through a door."""
+    """The class of connections whose messages are checked by a door."""
     from websockets.asyncio.server import ServerConnection
 
     if not TYPE_CHECKING:  # they would take it for one of the module
@@ -160,7 +160,7 @@ def _connection():
 
 
 def address(text):
-    """Scheme, name and port of an address of a page, ``https://hub.example:8000``; InputError if it is none."""
+    """Scheme, name and port of the address of a page, ``https://hub.example:8000``; InputError if it is none."""
     found = _origin(text) if isinstance(text, str) else None
     if found is None or found[0] not in ("http", "https"):
         raise InputError(f"origins are addresses like 'https://hub.example:8000', without a path, got {shown(text)}")
@@ -168,14 +168,14 @@ def address(text):
 
 
 def _origin(text):
-    """Scheme, name and port; None for what is no such address. Of a server of messages the path does not count."""
+    """Scheme, name and port; None for invalid addresses. The path of a websocket address is ignored."""
     scheme, mark, rest = text.partition("://")
     authority = _authority(rest.partition("/")[0] if scheme in ("ws", "wss") else rest)
     return (scheme, *authority) if mark and scheme in _DEFAULT_PORTS and authority else None
 
 
 def _authority(text):
-    """Name and port, which is None if there is none; None for what is neither."""
+    """Name and port, which is None if there is none; None if the text is invalid."""
     found = _AUTHORITY.fullmatch(text)
     return found and (_plain(found[1]), found[2] and int(found[2]))
 
@@ -189,7 +189,7 @@ def _written(name, port):
 
 
 def _same(one, other, scheme=None):
-    """Do two authorities mean the same place? The names of this machine for itself do; ports may be implied."""
+    """True if two authorities are the same place. All names of this machine for itself agree; ports may be implied."""
     default = [_DEFAULT_PORTS[scheme]] if scheme else [80, 443]
     (name, port), (name_2, port_2) = one, other
     ports_agree = port == port_2 or None in (port, port_2) and {port, port_2} - {None} <= set(default)
@@ -220,14 +220,14 @@ def _is_finite(x):
 
 
 def _fits(control, value):
-    """Is this a value that the browser's control could have?"""
+    """True for a value that the browser's control could have."""
     now = control.value
     if isinstance(now, bool):
         return isinstance(value, bool)
     if isinstance(now, str):
         return value in control.options
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
-    # browsers round to the digits that are shown
+    # browsers round to the digits shown
     return is_number and control.min - control.step <= value <= control.max + control.step
 
 
@@ -235,14 +235,14 @@ def _fits(control, value):
 
 
 def open_server(host, port, origins=()):
-    """A viser server behind a `Door`, which says nothing on the terminal.
+    """A viser server behind a `Door`, without output on the terminal.
 
     Raises
     ------
     InputError
-        The address is none of this machine, or no port is free.
+        The address does not belong to this machine, or no port is free.
     LiedynError
-        viser or trimesh is not installed, or viser is one whose server cannot be kept behind a door.
+        viser or trimesh is not installed, or this version of viser cannot be used with a door.
     """
     viser = required("viser")
     required("trimesh")
@@ -260,13 +260,13 @@ def open_server(host, port, origins=()):
 
 
 def close_server(server):
-    """Stop it, and say nothing either."""
+    """Stops the server, without output on the terminal."""
     with contextlib.redirect_stdout(io.StringIO()):
         server.stop()
 
 
 def url_of(server):
-    """What the browser opens."""
+    """The address for the browser."""
     host = server.get_host()
     name = "localhost" if host in EVERYWHERE else _plain(host)
     return f"http://{_written(name, server.get_port())}"
@@ -274,7 +274,7 @@ def url_of(server):
 
 @contextlib.contextmanager
 def _serving_through(door):
-    """While viser starts, what it takes from websockets is the door; it has no argument for that."""
+    """While viser starts, its websockets module is replaced by the door, as viser has no argument for that."""
     module = importlib.import_module("websockets.asyncio.server")
     original = module.serve
 
@@ -289,19 +289,19 @@ def _serving_through(door):
 
 
 def _listener(host, port):
-    """A socket that listens at an address of this machine: at the port that is wanted, or the next that is free."""
+    """A socket that listens at an address of this machine: at the given port, or the next free one."""
     if not host:
         raise InputError(f"host must be an address of this machine, got {shown(host)}")
     try:
         found = socket.getaddrinfo(_plain(host), port, type=socket.SOCK_STREAM)
-    except (OSError, ValueError) as error:  # ValueError: no name at all
+    except (OSError, ValueError) as error:  # ValueError: invalid name
         raise InputError(f"host {shown(host)} is no address: {getattr(error, 'strerror', None) or error}") from None
     family, *_, (number, *_) = min(found, key=lambda each: each[0] != socket.AF_INET)
     last = min(port + TRIES - 1, 65535) if port else 0
     for tried in range(port, last + 1):
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
-            if os.name == "posix":  # elsewhere this would take ports that others have
+            if os.name == "posix":  # elsewhere this option would take ports that are in use
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((number, tried))
             listener.listen(100)

@@ -1,4 +1,4 @@
-"""Solids, arrows and names of a robot on a viser server, and where they are now."""
+"""Solids, arrows and names of a robot on a viser server, at its present configuration."""
 # mypy: ignore-errors
 from urllib.parse import quote
 
@@ -15,17 +15,17 @@ LEAST_MOVE = 1e-9
 
 
 class Stage:
-    """What is drawn of one robot.
+    """The drawing of one robot.
 
     `server` is a `viser.ViserServer`; its scene is filled with nodes "/robot/<body>", each with the solids of the body.
-    The camera looks at the robot as it is at q.
+    The camera looks at the robot at q.
     """
 
     def __init__(self, server, robot, q):
         self.server, self.robot, self.size = server, robot, size_of(robot)
         self.scene, self.bodies, self.labels, self.axes, self.parts = server.scene, {}, [], [], {}
         self.arrows, self._at = {}, {}
-        self.scene.configure_environment_map(None)  # no network
+        self.scene.configure_environment_map(None)  # would need the network
         self.scene.world_axes.visible = False
         look = camera(robot, q)
         self.scene.set_up_direction(tuple(look.up))
@@ -49,7 +49,7 @@ class Stage:
             self.scene.add_light_directional(f"/light/{name}", intensity=power, position=tuple(place - look.target))
 
     def _grid(self, look):
-        """The floor: below the robot, or at its foot, square to what is up."""
+        """The floor: below the robot, or at its foot, perpendicular to the upward direction."""
         low = extent(self.robot)
         corners = np.array([[low[i, 0], low[j, 1], low[k, 2]] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
         height = min(0.0, float((corners @ look.up).min()) - 0.02 * self.size)
@@ -78,7 +78,7 @@ class Stage:
                 visible=solid.role not in hidden)
 
     def pose(self, q):
-        """Put every body where it is at q; those that do not move send nothing."""
+        """Moves every body to its pose at q; nothing is sent for those that do not move."""
         moved = {name: pose for name, pose in poses_of(self.robot, q).items()
                  if name not in self._at or np.abs(self._at[name] - pose).max() >= LEAST_MOVE * self.size}
         self._at |= moved
@@ -92,7 +92,7 @@ class Stage:
                 self.centre.position = tuple(point)
 
     def forces(self, robot, q, lam, unit=None):
-        """Arrows of constraint forces; `robot` has the time and the switches. lam = None takes them away."""
+        """Arrows of constraint forces; `robot` has the time and the switches. lam = None removes them."""
         found = () if lam is None else arrows(robot, q, lam, unit)
         with self.server.atomic():
             for each in found:
@@ -104,7 +104,7 @@ class Stage:
                 self.arrows[name].visible = False
 
     def _arrow(self, each):
-        """An arrow of length one along z: it moves, turns and grows as bodies move."""
+        """An arrow of unit length along z: it is moved, rotated and scaled with the bodies."""
         made = required("trimesh").creation
         shaft, head = made.cylinder(radius=0.02, height=0.8, sections=12), made.cone(radius=0.06, height=0.25)
         shaft.apply_translation([0.0, 0.0, 0.4])
@@ -116,7 +116,7 @@ class Stage:
         return self.arrows[each.name]
 
     def show(self, what, on):
-        """Show or hide "names", "axes", "centre of mass", "floor" or "collision" shapes."""
+        """Shows or hides "names", "axes", "centre of mass", "floor" or "collision" shapes."""
         if what == "axes":
             for name, node in self.bodies.items():
                 node.show_axes = on and name != GROUND
@@ -128,7 +128,7 @@ class Stage:
 
 
 def _node(name):
-    """A name as a part of viser's paths: a slash in it makes no other node its parent."""
+    """A name as a part of viser's paths, with escaped slashes, which would separate nodes."""
     return quote(name, safe=" ")
 
 
@@ -137,7 +137,7 @@ def _rgb(color):
 
 
 def _upright(direction):
-    """The quaternion that turns z to a direction."""
+    """The quaternion that rotates z to a direction."""
     return _wxyz(Rotation.from_matrix(along(direction)[:3, :3]))
 
 

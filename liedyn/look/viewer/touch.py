@@ -1,4 +1,4 @@
-"""The page's tab to touch a mechanism: it moves in real time, and the mouse drags its bodies."""
+"""The page's tab for real-time motion: the mechanism moves, and the mouse drags its bodies."""
 import functools
 import threading
 import time
@@ -11,19 +11,19 @@ from liedyn.look.viewer.scene import solids
 from liedyn.model import GROUND
 
 PICTURES = 60.0
-"""Most pictures in a second."""
+"""Largest number of pictures per second."""
 SPRING = (0, 114, 178)
 REACH = 1e3
-"""Places so many times the robot's size away are none that a browser shows."""
+"""Largest distance of positions from a browser, relative to the robot's size."""
 
 
 class Touch:
-    """Controls, and a thread that draws what `Play` does while that runs; the browser takes what it can.
+    """The controls, and a thread that draws the motion of `Play`, as fast as the browser accepts pictures.
 
     Attributes
     ----------
     play : Play or None
-        What moves: made anew with each start, from where the page's posture is.
+        The motion: made anew with each start, from the page's posture.
     """
 
     def __init__(self, page):
@@ -48,7 +48,7 @@ class Touch:
         return self.play is not None and self.play.running
 
     def start(self):
-        """Go on from the page's posture."""
+        """Starts from the page's posture."""
         if not self.running:
             self.page.halt()
             self.play = Play(self.page.posture.robot, self.page.posture.q)
@@ -58,7 +58,7 @@ class Touch:
             threading.Thread(target=self._draw, args=(self.play,), name="liedyn pictures", daemon=True).start()
 
     def stop(self):
-        """Stand still; the page's posture is where the motion has come to."""
+        """Stops; the page's posture becomes the end of the motion."""
         if self.running:
             self.play.stop()
             self.page.stay(self.play.q)
@@ -70,7 +70,7 @@ class Touch:
             self.play.slowing = self.slowing.value
 
     def switch(self, name, on):
-        """Switch a constraint of what moves; where that fails its box on the page goes back."""
+        """Switches a constraint of the moving robot; if that fails its box on the page is reset."""
         page = self.page
 
         def then(error):
@@ -82,7 +82,7 @@ class Touch:
         self.play.switch(name, on, then)
 
     async def _dragged(self, body, event):
-        """Phases come in order, as this never waits (a thread for each would not keep it)."""
+        """Handles phases in order, without blocking (a thread for each would not keep the order)."""
         near = np.abs([event.start_position, event.end_position]).max() < REACH * self.page.stage.size
         if event.phase == "start" and near:
             self.start()
@@ -91,13 +91,13 @@ class Touch:
             self.play.let_go() if event.phase == "end" else self.play.pull(self._below(event))
 
     def _below(self, event):
-        """The place of the cursor: in the plane of a planar mechanism, else as far from the eye as what is held."""
+        """The position of the cursor: in the plane of a planar mechanism, else at the distance of the held point."""
         cursor = np.array(event.end_position)
         if self._normal is None:
             return cursor
         eye = np.array(event.client.camera.position)
         sinks, depth = self._normal @ (cursor - eye), self._normal @ (np.array(event.start_position) - eye)
-        # where the plane is seen from the side, the cursor says too little
+        # if the plane is seen from the side, the cursor does not determine a point
         return eye + depth / sinks * (cursor - eye) if 0.1 < depth / sinks < 10.0 else cursor
 
     def _draw(self, play):
@@ -116,7 +116,7 @@ class Touch:
         self.button.label = "Start"
 
     def _spring(self, ends):
-        """A line from the point that is held to the cursor."""
+        """A line from the held point to the cursor."""
         if ends is None:
             if self._line is not None:
                 self._line.visible = False

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Wrenches
 
 Found = namedtuple("Found", "a lam")
-"""Derivatives of all states: (count, nv, 3 nv) and (count, m, 3 nv), zeros at first; columns theta, v, tau."""
+"""Derivatives at all states: (count, nv, 3 nv) and (count, m, 3 nv), initially zero; columns theta, v, tau."""
 
 
 @kernel

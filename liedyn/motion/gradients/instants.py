@@ -34,15 +34,15 @@ from liedyn.motion.simulation.manifold_projection import constraint_state
 
 
 RANK = 1e-11
-"""Singular values below this part of the largest one count as zero."""
+"""Singular values below this fraction of the largest one count as zero."""
 JUMPS = 1e-6
-"""Force of a contact that lets go, by the largest one of the run, that has not come down to zero by itself."""
+"""Force of a contact that opens, relative to the largest one of the run, above which an input has caused a jump."""
 MOVED = 1e-9
-"""By how much constraints may move coordinates behind an action."""
+"""Largest displacement by which constraints may move coordinates after an action."""
 LOWERED = 1e-7
-"""By how much less the restitution of an impact may be than the one that was given, from rounding of slow impacts."""
+"""Largest reduction of the restitution of an impact that rounding of slow impacts explains."""
 SLIPS = 1.0 - 1e-9
-"""Part of the largest friction from which on a contact slips in its impact."""
+"""Fraction of the largest friction above which a contact slips in its impact."""
 
 
 class Instant(NamedTuple):

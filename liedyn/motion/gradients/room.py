@@ -11,24 +11,25 @@ from liedyn.machine.compiled.jit import VECTOR, group, kernel
 
 Room = namedtuple("Room", "at_rest unit inputs changes of_elements partials q_start v_start q_rate a q theta v forces "
                           "rates Y out L gram influence order shift mu number theta_star held")
-"""Scratch arrays of a step with C columns: numbers of a model at rest; the identity (nu, nu), what inputs do (n, nu);
-parameters, what they change of force elements, and their partial derivatives; variations of the numbers of q (nq, C)
+"""Scratch arrays of a step with C columns: numbers of a model at rest; the identity (nu, nu), its effect as inputs
+(n, nu); changes by parameters, those of force elements, and partial derivatives; variations of the numbers of q (nq, C)
 and of v (n, C) at the start, of their rates at the stages, and of one stage, theta in its tangent space; right sides,
-with a column more for each contact that may slide; vectors; and of a projection (n, C) theta where it begins, and what
-its metric makes of corrections."""
+with one more column for each contact that may slide; vectors; and for a projection (n, C) theta at its beginning, and
+the effect of its metric on corrections."""
 
 Partials = namedtuple("Partials", "force phi psi g force_0 phi_0 psi_0 g_0 work")
 """By parameters: of ID + G^T lambda (n, np), of phi, psi and g (m, np); the same at a = 0, lambda = 0; and scratch."""
 
 OfElements = namedtuple("OfElements", "changes slopes work")
-"""What parameters change of force elements (`liedyn.linear.sensitivity.element_sensitivity`), room for slopes of laws,
-and scratch."""
+"""Changes of force elements by parameters (`liedyn.linear.sensitivity.element_sensitivity`), slopes of laws, and
+scratch."""
 
 OF_ELEMENTS = group(OfElements, CHANGES, SLOPES, VECTOR)
 """Its type, for `liedyn.machine.compiled.jit.late`."""
 
 StepDerivatives = namedtuple("StepDerivatives", "by_state by_inputs by_parameters by_length")
-"""Of (theta, v) at the end of each step: (steps, 2 n, 2 n), (steps, 2 n, nu), (steps, 2 n, np), (steps, 2 n)."""
+"""Derivatives of (theta, v) at the end of each step: (steps, 2 n, 2 n), (steps, 2 n, nu), (steps, 2 n, np),
+(steps, 2 n)."""
 
 
 @kernel

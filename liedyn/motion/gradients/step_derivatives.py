@@ -60,11 +60,11 @@ from liedyn.motion.simulation.singular_passages import part_end
 from liedyn.motion.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SETTINGS, SINGULAR, WORK
 
 MISSED = 1e-3
-"""Part of its correction by which a projection may end elsewhere, before it is not the projection of this step."""
+"""Largest deviation of a projection, relative to its correction, with which it still counts as the one of the step."""
 ROUNDING = 1e-11
-"""Corrections of coordinates and speeds that are rounding."""
+"""Corrections of coordinates and speeds below this are rounding."""
 SMALL = 1e-6
-"""Corrections of coordinates whose squares, of which order Newton's next ones are, are rounding."""
+"""Corrections of coordinates below this have negligible squares, the order of Newton's next correction."""
 
 
 @kernel_in_place

@@ -24,7 +24,7 @@ from liedyn.motion.simulation.workspace import (
 )
 
 FEW = 64
-"""Steps that are differentiated in the first slice."""
+"""Number of steps that are differentiated in the first slice."""
 MADE_IN_PARTS = "next to a singular configuration its step could not be found again"
 
 

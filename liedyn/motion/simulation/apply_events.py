@@ -21,12 +21,12 @@ from liedyn.motion.simulation.manifold_projection import constraint_state, proje
 from liedyn.motion.simulation.trajectory import EventRecord
 
 ALMOST_CLOSED = 1e-6
-"""Closure error [rad, sizes of the mechanism] with which a constraint may be switched on; a located event
-leaves far less."""
+"""Closure error [rad, sizes of the mechanism] with which a constraint may be switched on; located events
+have a far smaller one."""
 CONSISTENT = 1e-12
-"""Velocity residual, relative to the speeds, that is rounding and calls for no impulse."""
+"""Velocity residual, relative to the speeds, that is rounding and needs no impulse."""
 SLIP_LEFT = 1e-5
-"""Slip, relative to the speeds, that a contact may still have where its slip turns: it stops if friction holds."""
+"""Slip, relative to the speeds, below which a contact whose slip reverses is stopped if friction holds."""
 
 
 class Contradiction(Exception):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TURNING, MOVING = "turning_stiffness", "stiffness"
 RANK_TOLERANCE = 1e-8
-"""Singular values of G below this part of the largest one count as zero."""
+"""Singular values of G below this fraction of the largest one count as zero."""
 
 
 class Coupling(NamedTuple):

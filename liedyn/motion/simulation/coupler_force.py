@@ -22,8 +22,9 @@ from liedyn.model.packed_records import MODEL, get3, get6, get9, get_pose, put6,
 
 MOST_COUPLERS = 8
 BODY, HOLDS, STIFFNESS, DAMPING, LARGEST, PLACEMENT, DEVICE, TWIST, WRENCH = 0, 1, 2, 4, 6, 8, 20, 32, 38
-"""Places of its numbers: body; does it hold it; of turning and of moving: stiffness, damping, largest spring moment and
-force; placement in the body, pose of the device, its twist in world axes; the last wrench, likewise."""
+"""Places of a coupler's numbers: body; 1 if it is held; for rotation and translation: stiffness, damping, largest
+spring moment and force; placement in the body, pose of the device, its twist in world axes; the last wrench, in world
+axes."""
 NUMBERS = 44
 
 

@@ -18,13 +18,13 @@ from liedyn.motion.simulation.gaps import gaps
 from liedyn.motion.simulation.workspace import make_rows
 
 PULL = 1e-9
-"""Force of the wrong sign, relative to the largest multiplier, that is rounding."""
+"""Force of the wrong sign, relative to the largest multiplier, that counts as rounding."""
 NOISE = 1e-14
-"""Gap [m, rad] that is rounding of places of some metres."""
+"""Gap [m, rad] that is rounding at positions of some metres."""
 HALVINGS = 40
-"""How often a step is halved to see a contact outside that has just left: to a rounding of its time."""
+"""Largest number of halvings of a step to find a state with a positive gap after a contact has opened."""
 NEIGHBOUR = 1e-4
-"""Distance of the states that tell a slope, as part of the time between two of the states looked at."""
+"""Distance in time of the states for slopes, relative to the time between two states of the table."""
 
 
 class Crossing(NamedTuple):

@@ -10,13 +10,14 @@ from liedyn.motion.simulation.recorder import energies_at
 from liedyn.motion.simulation.workspace import CONDITION, TABLE
 
 UNUSUAL = 100.0
-"""A step is unusual whose change of energy is that many times the median of the run's steps,"""
+"""A step is reported if its change of energy is this many times the median of the run's steps,"""
 NOTICEABLE = 1e-6
 """and above this part of the largest kinetic energy,"""
 ROUNDING = 1e-13
-"""and above this part of the largest potential energy, of which it is the difference."""
+"""and above this part of the largest potential energy, of which the change is a difference."""
 GROWTH = 1e-3
-"""Growth of the energy over the run, as a part of the largest kinetic energy, that is too much in usual steps too."""
+"""Growth of the energy over the run, relative to the largest kinetic energy, that is reported even without such steps.
+"""
 
 
 def is_conservative(run):

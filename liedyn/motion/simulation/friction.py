@@ -27,16 +27,16 @@ from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
 from liedyn.model.packed_records import MODEL
 
 Friction = namedtuple("Friction", "direction used drags influence trials solution force")
-"""What is kept, for L constraints, of which S are contacts: the direction (L, 3) of slip, from before, and that used
-(L, 3) at this state; d (S, n) and 1 - C (S, S) of the contacts that slide now, and of each the normal force without
-friction, the scale of the trial force and the number of the constraint (S, 3); N (S); the forces (n) that a formulation
-is to solve with."""
+"""Friction data for L constraints, of which S are contacts: the previous direction (L, 3) of slip, and that used at
+this state (L, 3); d (S, n) and 1 - C (S, S) of the contacts that slide now, and for each the normal force without
+friction, the scale of the trial force and the number of the constraint (S, 3); N (S); the forces (n) with which a
+formulation is to solve."""
 FRICTION = types.NamedTuple([*[MATRIX] * 5, VECTOR, VECTOR], Friction)
 """Its Numba type."""
 SLOW = 1e-10
-"""Slip [m/s] whose direction is rounding."""
+"""Slip [m/s] below which its direction is rounding."""
 PAINLEVE = 5e-4
-"""Pivot of 1 - C below which friction holds what should slide; the state of a contact is settled before."""
+"""Pivot of 1 - C below which friction holds a contact that should slide; the contact's mode is determined before."""
 
 
 @kernel_in_place

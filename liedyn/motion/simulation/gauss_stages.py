@@ -23,8 +23,8 @@ from liedyn.motion.simulation.workspace import MINIMAL, MOMENTA, NOT_CONVERGED, 
 
 ITERATIONS, STALLED = 100, 3
 CONVERGED, ROUNDING = 1e-15, 1e-8
-"""Changes in an iteration, relative to the state, that end it at once, and where they have ceased to fall STALLED
-times: rounding keeps them from falling further, that of bodies at the ends of long arms more than of others."""
+"""Changes in an iteration, relative to the state, that end it at once, or after they have ceased to fall STALLED
+times: rounding limits them, for bodies at the ends of long arms more than for others."""
 
 
 @inline

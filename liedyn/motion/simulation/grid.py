@@ -5,11 +5,11 @@ import numpy as np
 from liedyn.machine.errors import InputError
 
 MOST_STEPS = 1e12
-"""Steps of a run: more are a mistake in its units."""
+"""Largest number of steps of a run: more are a mistake of units."""
 WHOLE = 1e-9
-"""Part of a step that is rounding of the times, at least: no step is made as short as that."""
+"""Smallest part of a step that counts as rounding of the times: no step is as short as that."""
 COARSEST = 0.01
-"""Part of a step that rounding of the times may be at most."""
+"""Largest part of a step that rounding of the times may be."""
 
 
 class Grid:
@@ -27,7 +27,7 @@ class Grid:
                              f"{np.spacing(max(abs(start), abs(end))):.2g}; count time from t0 = 0")
         self.start, self.end, self.dt = start, end, dt
         self.whole = max(WHOLE, rounding)
-        """Part of a step that is rounding of its times."""
+        """Part of a step that counts as rounding of its times."""
         self.steps = max(1, int(np.ceil((end - start) / dt - self.whole)))
 
     def number(self, t):

@@ -43,12 +43,13 @@ from liedyn.motion.simulation.workspace import (
 )
 
 BOUND = 1e-10
-"""What a bound of the energy may be passed by, relative to it."""
+"""Tolerance of a bound of the energy, relative to it."""
 ITERATIONS = 30
-"""Newton steps: two suffice after a step of an integrator, more near singular configurations, where it is linear."""
+"""Largest number of Newton steps: two suffice after a step of an integrator; convergence is linear near singularities.
+"""
 FALLEN = 0.5
-"""Part of its first value at which the last pivot calls for a new choice: early, because choosing costs little and the
-error of a step grows with the slopes of the dependent coordinates."""
+"""Fraction of its first value at which the last pivot requires a new choice: early, because choosing costs little and
+the error of a step grows with the slopes of the dependent coordinates."""
 ROUNDING = 1e-15
 """A closure error [rad, sizes of the mechanism] that is a few units of rounding."""
 

@@ -26,11 +26,11 @@ from liedyn.motion.simulation.trajectories import Trajectories
 from liedyn.motion.simulation.workspace import FREE_ENERGY, NONE, NULLSPACE, N_SCALARS, PROJECTION
 
 FEWEST = 8
-"""Runs from which on lanes are worth their compilation."""
+"""Smallest number of runs for which lanes are worth their compilation."""
 FEWEST_STEPS = 64
-"""Steps in the first slice of runs side by side."""
+"""Number of steps in the first slice of runs in lanes."""
 MOST_NUMBERS = 2 ** 28
-"""Numbers that runs side by side may leave, two gigabytes; larger batches are made run by run."""
+"""Largest number of results of runs in lanes, two gigabytes; larger batches are computed run by run."""
 
 
 class Batch:

@@ -26,11 +26,11 @@ from liedyn.motion.simulation.manifold_projection import constraint_state, proje
 from liedyn.motion.simulation.workspace import FORMULATIONS, MINIMAL, STABILISATIONS, Settings
 
 CONSISTENT = 1e-6
-"""Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
+"""Largest residual [rad, sizes of the mechanism] of an initial state on the manifold, and velocity residual relative
 to the speeds, if any is above 1 rad/s."""
 
 MOST_ROWS = 4
-"""Rows of a one-sided constraint."""
+"""Largest number of rows of a one-sided constraint."""
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,13 @@ from liedyn.motion.simulation.workspace import (
 )
 
 LARGEST = 4096
-"""Most rows of a chunk: they double as long as nothing happens."""
+"""Largest number of rows of a block: it doubles as long as no event happens."""
 CHATTER = 20
-"""Events within one step that mean chattering: the state goes nowhere while they follow one another."""
+"""Number of events within one step that counts as chattering: time hardly advances."""
 TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
-"""Ways in which a step can end where sliding friction grows without bound, and a shorter one may succeed."""
+"""Statuses of steps that may fail because sliding friction grows without bound; a shorter step may succeed."""
 HALVINGS = 30
-"""How often a step may be halved where sliding friction fails: to nothing."""
+"""Number of halvings of a step in which sliding friction fails."""
 
 
 class Run(Surfaces):

@@ -5,7 +5,7 @@ from liedyn.machine.texts import drawn
 
 STYLES = ("-", "--", "-.", ":")
 MOST = 10
-"""Curves that are drawn where nobody says which."""
+"""Largest number of curves that are drawn by default."""
 
 
 def plot(trajectory, names, ax):

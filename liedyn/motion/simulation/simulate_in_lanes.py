@@ -31,18 +31,18 @@ from liedyn.motion.simulation.manifold_projection import ITERATIONS, ROUNDING
 from liedyn.motion.simulation.singular_passages import NEAR
 
 Plan = namedtuple("Plan", "start end dt steps record independent projects tolerance rank_tolerance")
-"""Of all runs: the grid of times; how many steps a recorded row stands for; how many velocities are independent; are
-states projected; largest residual that is left; pivots of G that count as zero."""
+"""Common data of all runs: the time grid; the number of steps per recorded row; the number of independent velocities;
+true if states are projected; largest residual that may be left; relative size of pivots of G that count as zero."""
 
 Runs = namedtuple("Runs", "q v a lam tau scalars done now at")
 """Results (runs, rows, ...): states, accelerations, multipliers, forces of the inputs; condition number, work of the
-inputs and of dampers; and (runs) how many steps were made. What a slice goes on from: `now` (runs, nq + nv + 3), the
-state, both works, and the condition number of the last step; `at` (runs), the number of the next step."""
+inputs and of dampers; and (runs) the number of steps made. State of a slice for the next one: `now` (runs, nq + nv +
+3), the state, both works, and the condition number of the last step; `at` (runs), the number of the next step."""
 
 Room = namedtuple("Room", "q v tau a lam q_stage v_stage step rates world M h G gamma KM reduced inertia left e "
                           "scratch work near none")
-"""Of W runs: the state, forces, accelerations and multipliers at the beginning of a step; the stage and its change; the
-terms; workspaces; works of inputs and dampers; near: the largest condition number of the step."""
+"""Data of W runs: the state, forces, accelerations and multipliers at the beginning of a step; the stage and its
+change; the terms; workspaces; works of inputs and dampers; near: the largest condition number of the step."""
 
 
 @inline_array

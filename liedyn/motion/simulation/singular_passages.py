@@ -32,18 +32,18 @@ from liedyn.motion.simulation.trajectory import EventRecord
 from liedyn.motion.simulation.workspace import CONDITION
 
 CLOSER = 10.0
-"""Factor by which the condition number of G grows from a state to another that is much closer to being singular."""
+"""Growth of the condition number of G from one state to the next that counts as much closer to being singular."""
 CLOSE = 1e3
-"""Condition number below which rounding does no harm: eps 1e9 in the accelerations."""
+"""Condition number below which rounding is harmless: an error of eps 1e9 in the accelerations."""
 NEAR = 30.0
-"""Condition number above which the energy of a step is looked at, and the implicit method takes explicit steps."""
+"""Condition number above which the energy of a step is checked, and the implicit method makes explicit steps."""
 BALANCED = 1e-11
-"""Energy gained beyond the work, as a part of the kinetic energy, at which a step is good."""
+"""Energy gained beyond the work, relative to the kinetic energy, with which a step is accepted."""
 PARTS = 64
-"""Parts of a step at most."""
+"""Largest number of parts of a step."""
 NAME = "singular passage"
 PEAK = 30.0
-"""Factor by which a peak rises above the smallest condition number since the passage before."""
+"""Ratio of a peak to the smallest condition number since the passage before."""
 
 
 @inline

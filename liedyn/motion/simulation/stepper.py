@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Wrenches
 
 FEW = 64
-"""Steps that `Stepper.advance` makes at once; many are made in slices."""
+"""Number of steps that `Stepper.advance` makes at once; larger numbers are made in slices."""
 
 
 class Stepper:

@@ -35,9 +35,9 @@ from liedyn.motion.simulation.workspace import (
 )
 
 DECAY = 10.0
-"""`simulate`'s default of sigma [1/s]."""
+"""Default of `simulate` for sigma [1/s]."""
 DONE, KNOWN, COUPLED = range(3)
-"""Places in `about`: steps since the start, is row 0 complete, how many couplers pull."""
+"""Places in `about`: steps since the start, 1 if row 0 is complete, number of couplers."""
 
 ROWS = types.NamedTuple([VECTOR, INTEGERS, *[MATRIX] * 7], Rows)
 _LOOP = MODEL, SETTINGS, WORK, ROWS, types.int64, types.boolean, types.float64

@@ -16,11 +16,12 @@ from liedyn.motion.simulation.manifold_projection import constraint_state
 from liedyn.motion.simulation.workspace import NOT_FINITE
 
 SMALLEST = 16
-"""Rows of a chunk behind an event, where much may have to be thrown away."""
+"""Number of rows of a block after an event, of which many may have to be discarded."""
 SHORTEST = 1e-6
-"""Time [s] between the impacts of one contact below which they accumulate."""
+"""Smallest time [s] between impacts of one contact; below it they accumulate."""
 GRIP, MOST_GRIP = 1e-6, 1e-3
-"""Friction beyond its disk, relative to the largest force, that a contact may have which would slip for no time."""
+"""Excess of friction over its disk, relative to the largest force, that is allowed to a contact whose slip would end at
+once."""
 
 
 class Unreachable(Exception):

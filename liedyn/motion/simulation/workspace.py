@@ -37,7 +37,7 @@ TABLE, FUNCTION = range(2)
 OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED, TOO_SMALL = range(8)
 
 FAILED = -1
-"""Status of rows behind which a user's function fails, which the compiled loops need not notice."""
+"""Status after which a user's function has failed, which the compiled loops need not check."""
 
 MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "

@@ -1,4 +1,4 @@
-"""Parameters from measured motions: regressors, base parameters, bodies that can exist, motions that excite."""
+"""Parameters from measured motions: regressors, base parameters, physically consistent bodies, exciting motions."""
 
 from liedyn.tasks.identification.base import BaseParameters, IdentificationWarning, base_parameters
 from liedyn.tasks.identification.dynamic_parameters import dynamic_parameters

@@ -1,11 +1,12 @@
-"""Base parameters: the smallest set of combinations of parameters that motions depend on (Gautier 1991).
+"""Base parameters: the smallest set of linear combinations of parameters that determines all forces (Gautier 1991).
 
-Columns of a regressor over many states are gone through in a fixed order, and each that depends on those before it is
-dropped: its parameter joins those that are kept, with the coefficients of that dependence. Bodies come from the ground
-outward, and of each first its rotational inertia, then its first moment, then its mass, as Khalil and Dombre group
-them: what a joint does not tell apart of a body is seen as part of the body that carries it.
+The columns of a regressor over many states are examined in a fixed order, and each that depends linearly on the columns
+before it is dropped: its parameter is added to those of these columns, with the coefficients of that dependence. Bodies
+are ordered from the ground outward, and for each body first its rotational inertia, then its first moment, then its
+mass, which gives the groupings of Khalil and Dombre: what a joint cannot distinguish of a body counts as part of the
+body that carries it.
 
-Random states that a mechanism can have: closed configurations, velocities and accelerations that keep them so.
+The random states satisfy the constraints: closed configurations with consistent velocities and accelerations.
 """
 # mypy: ignore-errors
 
@@ -40,15 +41,16 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Integers
 
 LONGEST = 0.5
-"""Step of the walk from one closed configuration to the next: its largest coordinate [rad, m]."""
+"""Largest change of a coordinate [rad, m] in a step of the walk from one closed configuration to the next."""
 TRIALS = 50
-"""So often in a row a step may fail, each half as long as the one before, before the walk goes on from where it is."""
+"""Largest number of failed steps in succession, each half as long as the one before; then the walk continues in place.
+"""
 FARTHEST = 10.0
-"""The rows of the constraints may become worse conditioned than at home by this factor: singularities are avoided."""
+"""Ratio to the condition number of the constraints at home that the walk does not exceed: it avoids singularities."""
 
 
 def random_states(robot, count, rng):
-    """q, v and a of so many states, each independent of the others but for q of closed mechanisms, which walk.
+    """Random q, v and a of `count` states; q is independent for trees, and a random walk for closed mechanisms.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def random_states(robot, count, rng):
 
 
 def closed_configurations(robot, count, rng):
-    """A random walk along the motions that the constraints allow, from home, within limits."""
+    """A random walk on the constraint manifold, from home, within limits."""
     here, found = close(robot, robot.home), []
     worst = FARTHEST * condition(robot, here)
     for _ in range(count):
@@ -84,14 +86,14 @@ def closed_configurations(robot, count, rng):
 
 
 def condition(robot, q):
-    """The largest singular value of the rows of the constraints by the smallest one that counts."""
+    """Ratio of the largest singular value of G to the smallest one above the rank tolerance."""
     G = constraint_jacobian(robot, q)
     s = np.linalg.svd(G, compute_uv=False)[:rank_of_rows(robot, G, RANK_TOLERANCE)]
     return s.max(initial=1.0) / s.min(initial=1.0)
 
 
 def allowed(robot, q, v, a):
-    """The velocities and accelerations nearest to given ones that the constraints allow."""
+    """The velocities and accelerations nearest to given ones that satisfy the constraints."""
     G, v, a = constraint_jacobian(robot, q), v.copy(), a.copy()
     error = velocity_error(robot, q, v)
     plus = pseudoinverse(G, ranks(robot, G, RANK_TOLERANCE)[0])
@@ -102,19 +104,20 @@ def allowed(robot, q, v, a):
 
 
 NOTHING = 1e-9
-"""Columns below this part of the largest one, and coefficients that give less than this part of a column, are zero."""
-INSIDE = (4, 5, 6, 7, 8, 9, 1, 2, 3, 0)  # J, m c, m
+"""Columns below this part of the largest one, and coefficients that contribute less than this part of a column, are
+zero."""
+INSIDE = (4, 5, 6, 7, 8, 9, 1, 2, 3, 0)  # order of the ten parameters of a body: J, m c, m
 CLEAR = 100.0
-"""By this factor the columns that are kept must be more independent than those that are dropped."""
+"""Factor by which the kept columns must be more independent than the dropped ones."""
 
 
 class IdentificationWarning(UserWarning):
-    """Measurements do not tell combinations of parameters, or it is not clear which combinations any motion tells."""
+    """Measurements do not determine some combinations of parameters, or the number of base parameters is unclear."""
 
 
 @dataclass(frozen=True, repr=False)
 class BaseParameters:
-    """Combinations of parameters that motions depend on, each named by the parameter that leads it.
+    """Linear combinations of parameters that determine the forces, each named by its leading parameter.
 
     Attributes
     ----------
@@ -125,18 +128,18 @@ class BaseParameters:
     parameters : tuple of str
         Names of all parameters, as in `dynamic_parameters`.
     columns : ndarray of int, shape (b,)
-        Which columns of the regressor are kept.
+        Indices of the kept columns of the regressor.
     coefficients : ndarray, shape (b, c)
-        Base parameters are these times all c parameters: ``Y @ pi = Y[:, columns] @ (coefficients @ pi)``.
+        Base parameters are this matrix times all c parameters: ``Y @ pi = Y[:, columns] @ (coefficients @ pi)``.
     alone : tuple of str
-        Parameters that are identified by themselves.
+        Parameters that can be identified individually.
     grouped : tuple of str
-        Those that are seen in combinations only.
+        Parameters that can be identified in combinations only.
     unidentifiable : tuple of str
-        Those that no motion depends on.
+        Parameters that have no influence on any force.
     gap : tuple of float
-        The smallest part of a kept column that those before it do not have, and the largest one of a dropped column:
-        the rank is clear where these are many powers of ten apart.
+        The smallest relative part of a kept column that is independent of those before it, and the largest one of a
+        dropped column: the rank is clear if these differ by many powers of ten.
 
     Examples
     --------
@@ -171,19 +174,19 @@ class BaseParameters:
 def base_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = (), q: ArrayLike | None = None,
                     v: ArrayLike | None = None, a: ArrayLike | None = None, tolerance: float = 1e-6,
                     seed: int = 0) -> BaseParameters:
-    """The combinations of parameters that motions of a robot depend on, by name; of closed mechanisms too.
+    """The linear combinations of parameters that determine the forces of a robot, by name; for closed mechanisms too.
 
     Parameters
     ----------
     robot : Robot
     include : sequence of str, or dict
-        Parameters of joints besides those of bodies, as in `dynamic_parameters`.
+        Parameters of joints in addition to those of bodies, as in `dynamic_parameters`.
     q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv), optional
-        A motion: what it depends on. Default: random states, hence what any motion may depend on.
+        A motion, whose forces are considered. Default: random states, which stand for any motion.
     tolerance : float
-        Columns of which less than this part is independent of those before them depend on these.
+        Columns whose relative independent part is smaller than this count as dependent on those before them.
     seed : int
-        Of the random states: the same gives the same result.
+        Seed of the random states: the same seed gives the same result.
 
     Returns
     -------
@@ -192,15 +195,15 @@ def base_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = (), 
     Raises
     ------
     InputError
-        An unknown name, a shape that does not fit, a motion of which q, v or a is missing, or one that opens loops.
+        A name is unknown, a shape does not fit, only a part of q, v and a is given, or the motion opens loops.
     ClosureError
-        Loops that do not close at home, or at a configuration that is given.
+        Loops do not close at home, or at a given configuration.
 
     Warns
     -----
     IdentificationWarning
-        Columns that are kept are hardly more independent than others that are dropped, as where dimensions that should
-        be equal are rounded differently.
+        Kept columns are hardly more independent than dropped ones, for example if dimensions that should be equal are
+        rounded differently.
 
     Notes
     -----
@@ -232,7 +235,7 @@ def base_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = (), 
 
 
 def warn_if_unclear(robot, base):
-    """IdentificationWarning, which points at the caller's caller, where the rank might as well be another one."""
+    """IdentificationWarning, attributed to the caller's caller, if the rank is unclear."""
     if base.gap[0] < CLEAR * base.gap[1]:
         kept, dropped = base.gap
         warnings.warn(f"the number of base parameters of {robot.name!r}, {len(base)}, is not clear: of a column that "
@@ -241,7 +244,7 @@ def warn_if_unclear(robot, base):
 
 
 def structure(robot, include=(), free=slice(None), motion=None, tolerance=1e-6, seed=0):
-    """`base_parameters` of those parameters that are free; others are taken to be without influence."""
+    """`base_parameters` of the parameters that are free; the others are assumed to have no influence."""
     parameters = tuple(dynamic_parameters(robot, include))
     key = "base parameters", parameters, np.arange(len(parameters))[free].tobytes(), tolerance, seed
     if motion is None and key in robot._memo:
@@ -253,7 +256,7 @@ def structure(robot, include=(), free=slice(None), motion=None, tolerance=1e-6, 
 
 
 def structure_of(robot, include, free, motion, tolerance, seed):
-    """`structure`, worked out."""
+    """`structure` without the cache."""
     parameters = tuple(dynamic_parameters(robot, include))
     if motion is None:
         freedom = max(robot.nv - len(robot.row_names), 1)
@@ -261,14 +264,14 @@ def structure_of(robot, include, free, motion, tolerance, seed):
     Y = tree_regressor(robot, *motion, joint_columns(robot, include), FRICTION_WIDTH)
     if robot.row_names:
         Y = np.swapaxes(allowed_motions(robot, motion[0], None), 1, 2) @ Y
-    Y /= np.maximum(abs(Y).max(axis=(1, 2), keepdims=True), NOTHING)  # no state counts more than another one
+    Y /= np.maximum(abs(Y).max(axis=(1, 2), keepdims=True), NOTHING)  # all states get equal weight
     W = np.zeros((Y.shape[0] * Y.shape[1], len(parameters)))
     W[:, free] = Y.reshape(len(W), -1)[:, free]
     return grouped(robot, parameters, W, tolerance)
 
 
 def grouped(robot, parameters, W, tolerance):
-    """The `BaseParameters` that the columns of W, shape (equations, parameters), show."""
+    """The `BaseParameters` of a matrix W, shape (equations, parameters)."""
     order = preference(robot, len(parameters))
     sizes = np.linalg.norm(W, axis=0)
     there = [k for k in order if sizes[k] > NOTHING * sizes.max(initial=0.0)]
@@ -295,7 +298,7 @@ def grouped(robot, parameters, W, tolerance):
 
 
 def preference(robot, count):
-    """Numbers of all parameters in the order in which they are kept: bodies outward, then what joints have."""
+    """Indices of all parameters in the order of preference: bodies outward, then those of joints."""
     at = robot.packed.ints[BODIES_AT]
     links = [robot.packed.ints[at + BODY_I * b + BODY_LINK] for b in range(robot.nbodies)]
     bodies = sorted(range(robot.nbodies), key=links.__getitem__)
@@ -303,10 +306,10 @@ def preference(robot, count):
 
 
 def independent_columns(W, tolerance):
-    """Numbers of the columns, of unit length, that do not depend on those before them, and what part of each does not.
+    """Indices of columns of unit length that are independent of those before them, and their independent parts.
 
-    Householder's triangle of W has the same columns but for a rotation; those that are kept are made orthogonal to one
-    another, twice, which is exact to rounding (Giraud, Langou and Rozloznik 2005).
+    The triangular factor of W has the same columns up to a rotation; kept columns are orthogonalised twice, which is
+    exact to rounding (Giraud, Langou and Rozloznik 2005).
     """
     R = qr(W, mode="r")[0][:W.shape[1]]
     Q, kept, parts = np.zeros((len(R), 0)), [], np.empty(R.shape[1])

@@ -1,8 +1,8 @@
 """The condition number of a regressor, and its exact derivative by the motion.
 
-With W = sum of sigma u v^T the largest and the smallest singular value change by u^T dW v. That is the power of the
-forces of a robot with the parameters v, whether such bodies can exist or not, on the "velocities" u: derivatives of
-inverse dynamics of two such robots are all that is needed, whatever the number of parameters.
+With W = sum of sigma u v^T, the largest and the smallest singular value change by u^T dW v. That is the power on the
+"velocities" u of the forces of a robot with the parameters v (which need not be physically consistent): so derivatives
+of inverse dynamics of two such robots suffice, whatever the number of parameters.
 """
 from dataclasses import replace
 
@@ -21,7 +21,8 @@ _TRIANGLE = np.triu_indices(3)
 
 
 def log_condition(robot, motion, columns, kept, sizes, width):
-    """log(sigma_max / sigma_min) of an open tree's regressor in units of `sizes`; its derivatives by q, v and a."""
+    """log(sigma_max / sigma_min) of an open tree's regressor with columns scaled by `sizes`; derivatives by q, v and
+    a."""
     q, v, a = motion
     Y = tree_regressor(robot, q, v, a, columns, width)
     U, s, Vt = np.linalg.svd((Y[..., kept] / sizes).reshape(-1, len(kept)), full_matrices=False)
@@ -42,7 +43,7 @@ def log_condition(robot, motion, columns, kept, sizes, width):
 
 
 def of_parameters(robot, pi):
-    """The robot as kernels see it with any inertial parameters, and nothing else in its joints."""
+    """The packed robot with arbitrary inertial parameters, and no springs, dampers or armatures in its joints."""
     floats, ints = robot.packed.floats.copy(), robot.packed.ints
     packed = robot.packed._replace(floats=floats)
     links, dofs = links_of(packed)[1], dofs_of(packed)[1]

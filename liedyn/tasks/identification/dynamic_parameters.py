@@ -1,4 +1,4 @@
-"""The parameters in which inverse dynamics is linear: ten of each body, and what joints have besides, by name."""
+"""The parameters in which inverse dynamics is linear: ten for each body, and those of joints, by name."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
 
 JOINT_PARAMETERS = "armature", "damping", "coulomb", "offset"
-"""Multiply the acceleration, the velocity, its direction, and 1."""
+"""Factors of the acceleration, of the velocity, of its sign, and of 1."""
 FRICTION_WIDTH = 1e-3
-"""Below this rate Coulomb friction is smooth [rad/s, m/s], as that of `liedyn.Builder.friction`."""
+"""Rate below which Coulomb friction is smoothed [rad/s, m/s], as in `liedyn.Builder.friction`."""
 INERTIA = len(PARAMETERS)
 
 
 def dynamic_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = ()) -> dict[str, float]:
-    """Names and values of all parameters that `regressor` has columns for.
+    """Names and values of all parameters that correspond to columns of `regressor`.
 
     Parameters
     ----------
     robot : Robot
     include : sequence of str, or dict
-        What is asked for besides the ten `inertial_parameters` of each body: any of "armature", "damping", "coulomb"
-        (dry friction) and "offset" (a constant force) of all coordinates but those of balls and free joints; or by
-        each word the names of the coordinates that have it.
+        Parameters in addition to the ten `inertial_parameters` of each body: any of "armature", "damping", "coulomb"
+        (dry friction) and "offset" (a constant force), for all coordinates except those of ball and free joints; or a
+        dict with the names of the coordinates for each of these words.
 
     Returns
     -------
@@ -46,9 +46,9 @@ def dynamic_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = (
     Raises
     ------
     InputError
-        It is no robot, an unknown word, or a coordinate that is unknown or part of a ball or free joint.
+        robot is no robot, a word is unknown, or a coordinate is unknown or part of a ball or free joint.
     ModelError
-        Dry friction is asked for of a coordinate whose friction element has more than one number (static friction).
+        The friction element of a coordinate with "coulomb" has more than one number (static friction).
 
     Notes
     -----
@@ -69,7 +69,7 @@ def dynamic_parameters(robot: Robot, include: Sequence[str] | dict[str, Any] = (
 
 
 def joint_columns(robot, include):
-    """(word, number of the velocity coordinate) of each column behind those of the bodies."""
+    """(word, number of the velocity coordinate) of each column after those of the bodies."""
     require_robot(robot)
     scalar = [name for joint in robot.model.joints if JOINT_KINDS[joint.kind].nv and not
               JOINT_KINDS[joint.kind].has_quaternion for name in velocities_of(joint)]
@@ -96,7 +96,7 @@ def velocities_of(joint):
 
 
 def joint_value(robot, word, j):
-    """What the robot has as this parameter of velocity coordinate j."""
+    """The robot's value of this parameter of velocity coordinate j."""
     if word in ("armature", "damping"):
         return float(dofs_of(robot.packed)[1][j, DOF_ARMATURE if word == "armature" else DOF_DAMPING])
     if word == "coulomb":
@@ -105,7 +105,7 @@ def joint_value(robot, word, j):
 
 
 def frictions_of(robot, coordinate):
-    """The force elements of dry friction of one coordinate alone; ModelError if one has static friction of its own."""
+    """The force elements of dry friction of this coordinate alone; ModelError if one has static friction."""
     found = []
     for element in robot.model.elements:
         if element.law == "friction" and set(element.coefficients) == {coordinate}:
@@ -118,7 +118,7 @@ def frictions_of(robot, coordinate):
 
 
 def without_friction(robot, columns):
-    """The robot without the friction elements that columns of dry friction stand for."""
+    """The robot without the friction elements that columns of dry friction represent."""
     elements = [element.name for word, j in columns if word == "coulomb"
                 for element in frictions_of(robot, robot.velocity_names[j])]
     if not elements:
@@ -130,7 +130,7 @@ def without_friction(robot, columns):
 
 
 def with_parameters(robot, columns, pi, width):
-    """The robot with other parameters: ten of each body, then those of the columns. Offsets are none of the robot's."""
+    """The robot with other parameters: ten for each body, then those of the columns. Offsets are no part of a robot."""
     changed = with_inertial_parameters(robot, pi[:INERTIA * robot.nbodies])
     b, values = Builder.of(without_friction(changed, columns)), dict(zip(columns, pi[INERTIA * robot.nbodies:]))
     for joint in robot.model.joints:

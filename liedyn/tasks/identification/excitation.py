@@ -1,10 +1,10 @@
-"""Motions that tell parameters well: Fourier series of small condition number (Swevers et al. 1997).
+"""Motions that excite parameters well: Fourier series with a small condition number (Swevers et al. 1997).
 
     q_j(t) = c_j + sum over k of (a_jk sin(k w t) - b_jk cos(k w t)) / (k w),    w = 2 pi / duration
 
-begin and end at rest: sum a_jk = 0, sum k b_jk = 0. They are periodic, so that measured periods may be averaged, and
-hold no frequency above the last one, so that their derivatives are known exactly. Of an open tree the condition number
-and its exact derivatives by the coefficients go to SLSQP; of a closed mechanism to COBYLA, which needs no derivatives.
+begin and end at rest: sum a_jk = 0, sum k b_jk = 0. They are periodic, so that measured periods can be averaged, and
+band-limited, so that their derivatives can be computed exactly. For a tree SLSQP minimises the condition number with
+its exact derivatives by the coefficients; for a closed mechanism COBYLA does so without derivatives.
 """
 # mypy: ignore-errors
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 WIDTH = 0.05
-"""Coulomb friction turns its sign within this rate while a motion is sought, so that derivatives exist [rad/s, m/s]."""
+"""Width of Coulomb friction during the search [rad/s, m/s], large enough for smooth derivatives."""
 STARTS = 20
-"""Random series of which the best one is improved."""
+"""Number of random series, of which the best one is improved."""
 LARGEST = 1e9
-"""Of limits and speeds."""
+"""Largest limits and speeds."""
 HOPELESS = 50.0
-"""Logarithm of the condition number of a motion that the loops do not allow."""
+"""Logarithm of the condition number that is assigned to a motion that the loops do not allow."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,20 +55,20 @@ class Excitation:
     t : ndarray, shape (samples,)
         One period [s].
     q, v, a : ndarray, shapes (samples, nq), (samples, nv), (samples, nv)
-        The motion; closed where there are loops.
+        The motion; for closed mechanisms it satisfies the constraints.
     names : tuple of str
-        The coordinates whose series are given.
+        The coordinates that the series describe.
     center : ndarray, shape (n,)
         c [rad, m].
     sines, cosines : ndarray, shape (n, harmonics)
         a and b [rad/s, m/s].
     duration : float
-        [s]
+        Period [s].
     condition : float
-        Condition number of the regressor of the base parameters over the motion, each in units of what it does in
+        Condition number of the regressor of the base parameters over the motion, each column in units of its size in
         random motions of the same speed.
     started : float
-        That of the best of the random series from which the search began.
+        Condition number of the best random series, from which the search started.
 
     Examples
     --------
@@ -92,12 +92,12 @@ class Excitation:
     _robot: object = field(default=None, repr=False)
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """The motion at any times.
+        """The motion at given times.
 
         Parameters
         ----------
         t : array_like, shape (samples,)
-            [s]; of a closed mechanism in small steps, from near the beginning of a period on.
+            Times [s]; for a closed mechanism in small steps, starting near the beginning of a period.
 
         Returns
         -------
@@ -106,9 +106,9 @@ class Excitation:
         Raises
         ------
         InputError
-            Times that are not finite.
+            A time is not finite.
         ClosureError
-            Loops do not close from one time to the next.
+            The loops cannot be closed from one time to the next.
 
         Examples
         --------
@@ -132,44 +132,44 @@ class Excitation:
 def excitation(robot: Robot, duration: float = 10.0, harmonics: int = 5, include: Sequence[str] | dict[str, Any] = (),
                limits: dict[str, Any] | None = None, speed: float | dict[str, Any] | None = None, samples: int = 100,
                iterations: int = 100, seed: int = 0) -> Excitation:
-    """A periodic motion within limits by which parameters are told as well as possible.
+    """A periodic motion within limits that excites the parameters as well as possible.
 
     Parameters
     ----------
     robot : Robot
-        Without balls and free joints among the coordinates that are moved.
+        Ball and free joints must not be among the moved coordinates.
     duration : float
-        Of a period [s].
+        Period [s].
     harmonics : int
-        Of the Fourier series, two at least.
+        Number of harmonics of the Fourier series, at least two.
     include : sequence of str, or dict
-        Parameters of joints besides those of bodies, as for `identify`.
+        Parameters of joints in addition to those of bodies, as for `identify`.
     limits : dict, optional
-        Lowest and highest value by name of a coordinate [rad, m], in place of the robot's, for those without any.
+        Lowest and highest value by name of a coordinate [rad, m]; replaces the robot's own limits or adds missing ones.
     speed : float or dict, optional
-        Highest speed, or speeds by name of a coordinate [rad/s, m/s]; default: the robot's.
+        Highest speed, or speeds by name of a coordinate [rad/s, m/s]; default: those of the robot.
     samples : int
-        At how many times of the period the regressor is looked at.
+        Number of times in a period at which the regressor is evaluated.
     iterations : int
-        Of the optimization.
+        Iterations of the optimization.
     seed : int
-        Of the random series that it starts from: the same gives the same result.
+        Seed of the random initial series: the same seed gives the same result.
 
     Returns
     -------
     Excitation
-        Positions and speeds are within limits at all samples. What the robot may touch is not known.
+        Positions and speeds are within limits at all samples. Collisions are not considered.
 
     Raises
     ------
     InputError
-        An unknown name, a coordinate without limits or speed, or balls and free joints.
+        A name is unknown, a coordinate has no limits or speed, or ball or free joints are moved.
 
     Notes
     -----
-    Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, IEEE T-RA 13(5). The optimum is a local one. Closed
-    mechanisms move their independent coordinates; their search needs more time and finds less, as no derivatives are
-    used.
+    Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, IEEE T-RA 13(5). The optimum is a local one. For closed
+    mechanisms the series describe the independent coordinates; the search without derivatives needs more time there and
+    improves less.
 
     Examples
     --------
@@ -201,7 +201,8 @@ def excitation(robot: Robot, duration: float = 10.0, harmonics: int = 5, include
 
 
 def series(t, duration, harmonics):
-    """What each coefficient is in positions, velocities and accelerations, three arrays (samples, 1 + 2 harmonics)."""
+    """Factors of the coefficients in positions, velocities and accelerations, three arrays (samples, 1 + 2
+    harmonics)."""
     k = 2.0 * np.pi / duration * np.arange(1, harmonics + 1)
     s, c, one = np.sin(t[:, None] * k), np.cos(t[:, None] * k), np.ones((len(t), 1))
     return (np.concatenate([one, s / k, -c / k], axis=1), np.concatenate([0.0 * one, c, s], axis=1),
@@ -209,7 +210,7 @@ def series(t, duration, harmonics):
 
 
 def at_rest(harmonics):
-    """E with x = E z, whose series are at rest at t = 0: sum a_k = 0 and sum k b_k = 0."""
+    """E for x = E z such that the series are at rest at t = 0: sum a_k = 0 and sum k b_k = 0."""
     E = np.zeros((1 + 2 * harmonics, 2 * harmonics - 1))
     E[0, 0] = 1.0
     for rows, columns, row in ((slice(1, 1 + harmonics), slice(1, harmonics), np.ones(harmonics)),
@@ -220,32 +221,32 @@ def at_rest(harmonics):
 
 @dataclass(frozen=True)
 class Box:
-    """Limits of the coordinates that are moved, each of shape (n,)."""
+    """Limits of the moved coordinates, each of shape (n,)."""
 
     low: np.ndarray
     up: np.ndarray
     fastest: np.ndarray
 
     def shrunk(self, x, basis):
-        """The series x, (n, 1 + 2 harmonics), with amplitudes so small that all samples are within the limits."""
+        """The series x, (n, 1 + 2 harmonics), with amplitudes reduced such that all samples are within the limits."""
         q, v = (x @ each.T for each in basis[:2])
         x, c = x.copy(), x[:, :1]
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.stack([np.where(q > c, (self.up[:, None] - c) / (q - c), np.inf).min(axis=1),
                              np.where(q < c, (self.low[:, None] - c) / (q - c), np.inf).min(axis=1),
                              (self.fastest[:, None] / abs(v)).min(axis=1)])
-        x[:, 1:] *= np.minimum((1.0 - 1e-12) * room.min(axis=0), 1.0)[:, None]  # not beyond them by rounding either
+        x[:, 1:] *= np.minimum((1.0 - 1e-12) * room.min(axis=0), 1.0)[:, None]  # rounding must not exceed them either
         return x
 
     def rows(self, basis):
-        """A and b with A z <= b for one coordinate, as functions of its limits: two rows for each sample and kind."""
+        """A and b of A z <= b for one coordinate, b as a list over coordinates: two rows for each sample and kind."""
         q, v = basis[:2]
         return np.concatenate([q, -q, v, -v]), [np.repeat([up, -low, w, w], len(q)) for low, up, w in zip(
             self.low, self.up, self.fastest)]
 
 
 class Problem:
-    """The condition number of the motions of series."""
+    """The condition number as a function of the coefficients of the series."""
 
     def __init__(self, robot, names, columns, kept, basis):
         self.robot, self.names, self.columns, self.kept, self.basis = robot, names, columns, kept, basis
@@ -255,7 +256,7 @@ class Problem:
         return motion_of(self.robot, self.names, x, self.basis, self.robot.home)
 
     def equations(self, x):
-        """The regressor of the base parameters over the motion; None where the loops do not close."""
+        """The regressor of the base parameters over the motion; None if the loops cannot be closed."""
         try:
             q, v, a = self.motion(x)
             Y = tree_regressor(self.robot, q, v, a, self.columns, WIDTH)[..., self.kept]
@@ -266,7 +267,7 @@ class Problem:
             return None
 
     def measure(self, starts):
-        """Sizes of the columns: root mean squares over some motions."""
+        """Sizes of the columns: root mean squares over several motions."""
         found = [W for W in map(self.equations, starts) if W is not None]
         if not found:
             raise InputError(f"the loops of {self.robot.name!r} close in none of {len(starts)} random motions within "
@@ -282,18 +283,18 @@ class Problem:
         return float(np.log(s[0] / s[-1])) if s[-1] > 0.0 else HOPELESS
 
     def with_slope(self, x):
-        """The same of a tree, and its derivatives by x."""
+        """`value` for a tree, and its derivatives by x."""
         value, slopes = log_condition(self.robot, self.motion(x), self.columns, self.kept, self.sizes, WIDTH)
         return value, sum(slope.T @ each for slope, each in zip(slopes, self.basis))
 
 
 def search(problem, x, box, iterations):
-    """A better series than x, within the limits."""
+    """A series with a smaller condition number than x, within the limits."""
     n, harmonics = len(x), (x.shape[1] - 1) // 2
     E = at_rest(harmonics)
     basis = [each[::max(len(each) // (8 * harmonics), 1)] @ E for each in problem.basis]
     A, b = box.rows(basis)
-    # amplitudes in units of the speed that is allowed, centres of the range
+    # amplitudes in units of the allowed speed, centres in units of the range
     unit = np.stack([np.concatenate([[(up - low) / 4.0], np.full(E.shape[1] - 1, fastest)])
                      for low, up, fastest in zip(box.low, box.up, box.fastest)])
     z, rows, right = x @ E / unit, len(A), np.concatenate(b)
@@ -318,7 +319,8 @@ def search(problem, x, box, iterations):
     kept = {"type": "ineq", "fun": lambda z: right - J @ z}
     if problem.robot.row_names:
         found = minimize(value, z.ravel(), method="COBYLA", constraints=[kept],
-                         options={"maxiter": max(10 * iterations, z.size + 2), "rhobeg": 0.1})  # its first simplex
+                         # size of the first simplex
+                         options={"maxiter": max(10 * iterations, z.size + 2), "rhobeg": 0.1})
     else:
         kept["jac"] = lambda z: -J
         found = minimize(with_slope, z.ravel(), jac=True, method="SLSQP", constraints=[kept],
@@ -327,16 +329,16 @@ def search(problem, x, box, iterations):
 
 
 def inside(x, box):
-    """Centres within the limits."""
+    """The series with centres moved into the limits."""
     x = x.copy()
     x[:, 0] = np.clip(x[:, 0], box.low, box.up)
     return x
 
 
 def random_series(rng, robot, names, harmonics, box):
-    """Coefficients at random: centres in the middle half of the range of trees, at home of closed mechanisms."""
+    """Random coefficients; centres in the middle half of the range for trees, at home for closed mechanisms."""
     x = rng.normal(size=(len(names), 2 * harmonics - 1)) @ at_rest(harmonics).T
-    # as large as limits allow, or a part of that
+    # as large as the limits allow, or a fraction of that
     x[:, 1:] *= (100.0 * box.fastest)[:, None]
     middle, half = (box.low + box.up) / 2.0, (box.up - box.low) / 2.0
     x[:, 0] = middle + 0.5 * half * rng.uniform(-1.0, 1.0, size=len(names))
@@ -346,7 +348,7 @@ def random_series(rng, robot, names, harmonics, box):
 
 
 def motion_of(robot, names, x, basis, guess):
-    """q, v and a of the series of coefficients x."""
+    """q, v and a of the series with coefficients x."""
     w = [each @ x.T for each in basis]
     if not robot.row_names:
         return tuple(np.ascontiguousarray(each) for each in w)
@@ -354,7 +356,7 @@ def motion_of(robot, names, x, basis, guess):
 
 
 def moved(robot):
-    """The coordinates that are moved: all of a tree, the independent ones of a closed mechanism."""
+    """The moved coordinates: all of a tree, the independent ones of a closed mechanism."""
     names = robot.velocity_names
     if robot.row_names:
         names = choose(robot, close(robot, robot.home), None, RANK_TOLERANCE).names

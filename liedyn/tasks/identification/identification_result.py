@@ -1,4 +1,4 @@
-"""What `identify` found: parameters, how sure they are, what is left, and the robot that has them."""
+"""The result of `identify`: parameters, their uncertainty, residuals, and the robot with these parameters."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Identification:
-    """Parameters that agree with measured motions and forces.
+    """Parameters fitted to measured motions and forces.
 
     Attributes
     ----------
     parameters : dict of float
-        All parameters by name, as in `dynamic_parameters`: bodies that can exist, as near to the prior as measurements
-        allow.
+        All parameters by name, as in `dynamic_parameters`: physically consistent, and as near to the prior as the
+        measurements allow.
     prior : dict of float
-        Those that the robot had.
+        The robot's own parameters before identification.
     base : BaseParameters
-        The combinations that motions depend on; numbers below are in their order.
+        The combinations that determine the forces; the arrays below have their order.
     estimate : ndarray, shape (b,)
-        Base parameters by weighted least squares alone, without the prior and whether they can exist or not; along
+        Base parameters by weighted least squares alone, without the prior and without physical consistency; along
         combinations in `unexcited` those of the prior.
     deviation : ndarray, shape (b,)
-        Their standard deviations, infinite where the motion does not excite them.
+        Standard deviations of `estimate`, infinite where the motion does not excite a parameter.
     covariance : ndarray, shape (b, b)
-        Of the combinations that are excited.
+        Covariance of the excited combinations.
     consistent : ndarray, shape (b,)
-        Base parameters of `parameters`.
+        Base parameters that belong to `parameters`.
     condition : float
-        Condition number of the weighted regressor of the base parameters, its columns scaled to one length.
+        Condition number of the weighted regressor of the base parameters, with columns scaled to unit length.
     noise : ndarray, shape (p,)
-        Standard deviations of the equations, by which they were weighted, in the mean over all states [N m, N].
+        Standard deviations of the equations, by which they were weighted, averaged over all states [N m, N].
     residual : ndarray, shape (..., p)
-        Measured less predicted forces of `parameters`, ``K^T tau`` where there are constraints [N m, N].
+        Measured minus predicted forces, with `parameters`; ``K^T tau`` if there are constraints [N m, N].
     equations : tuple of str
-        The coordinates of the equations.
+        The coordinates to which the equations belong.
     unexcited : tuple of str
-        Combinations of base parameters whose change together changes no force of this motion beyond the noise.
+        Combinations of base parameters that change no force of this motion by more than the noise.
     degrees : int
-        Equations less parameters.
+        Number of equations minus number of parameters.
 
     Examples
     --------
@@ -84,33 +84,33 @@ class Identification:
 
     @cached_property
     def robot(self) -> Robot:
-        """The robot with these parameters; offsets are none of a robot's and left out.
+        """The robot with these parameters; offsets are no part of a robot and left out.
 
         Raises
         ------
         ModelError
-            Parameters that no body can have, which is possible where `identify` was not asked for such that can.
+            The parameters are not physically consistent, which is possible with ``consistent=False``.
         """
         robot, columns, _, width, _ = self._model
         return with_parameters(robot, columns, np.array(list(self.parameters.values())), width)
 
     def interval(self, level: float = 0.95) -> Array:
-        """Half widths of confidence intervals of `estimate`, by Student's distribution.
+        """Half widths of confidence intervals of `estimate`, from Student's distribution.
 
         Parameters
         ----------
         level : float
-            Confidence.
+            Confidence level.
 
         Returns
         -------
         ndarray, shape (b,)
-            Infinite where nothing is known.
+            Infinite for parameters that the motion does not excite.
 
         Raises
         ------
         InputError
-            It is not between 0 and 1.
+            The level is not between 0 and 1.
 
         Examples
         --------
@@ -125,7 +125,7 @@ class Identification:
         return student.ppf((1.0 + level) / 2.0, self.degrees) * self.deviation
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Forces in other motions by `parameters`, ``K^T tau`` where there are constraints, offsets included.
+        """Forces of other motions with `parameters`, ``K^T tau`` if there are constraints, including offsets.
 
         Parameters
         ----------

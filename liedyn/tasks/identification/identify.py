@@ -1,8 +1,8 @@
-"""Identification of parameters from measured motions and forces: least squares, and bodies that can exist.
+"""Identification of parameters from measured motions and forces: least squares, and physical consistency.
 
-The equations K^T tau = K^T Y pi are linear. Base parameters by weighted least squares say what the measurements know,
-and how surely (Gautier and Khalil 1992); of all parameters with much the same fit those nearest to what was known
-before are taken whose pseudo-inertias are positive definite (`liedyn.tasks.identification.physical`).
+The equations K^T tau = K^T Y pi are linear. The base parameters by weighted least squares, with their covariance,
+contain all information of the measurements (Gautier and Khalil 1992). Among all parameters with nearly the same fit,
+those nearest to the prior with positive definite pseudo-inertias are chosen (`liedyn.tasks.identification.physical`).
 """
 # mypy: ignore-errors
 
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike, IndependentNames
 
 NAMED = 0.1
-"""In combinations that are not excited, parameters with less than this part of the largest share are left out."""
+"""Parameters with less than this part of the largest share are omitted in the names of unexcited combinations."""
 
 
 class Equations(NamedTuple):
-    """y = W pi, rows of one state together.
+    """The equations y = W pi, grouped by states.
 
     Attributes
     ----------
     W : ndarray, shape (count, p, c)
     y : ndarray, shape (count, p)
     F : ndarray, shape (count, p, m)
-        What each measured force of usual size is in them.
+        Effect of each measured force of typical size on the equations.
     names : tuple of str
-        The coordinates that the p equations belong to.
+        The coordinates to which the p equations belong.
     """
 
     W: np.ndarray
@@ -69,43 +69,43 @@ def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
     Parameters
     ----------
     robot : Robot
-        As it is known before: lengths are right, parameters are those of its drawings.
+        The robot before identification: its lengths are exact, its parameters are the prior.
     q : array_like, shape (..., nq)
-        Measured configurations [rad, m; quaternions (x, y, z, w)] that close the loops; `measured_motion` makes them,
-        and the velocities and accelerations, of encoders' signals.
+        Measured configurations [rad, m; quaternions (x, y, z, w)] that close the loops; `measured_motion` computes
+        them, and the velocities and accelerations, from encoder signals.
     v, a : array_like, shape (..., nv)
         Velocities and accelerations [rad/s, m/s; rad/s^2, m/s^2].
     tau : array_like, shape (..., nv), optional
-        Measured generalised forces [N m, N], zero where nothing drives.
+        Measured generalised forces [N m, N], zero for passive joints.
     u : array_like, shape (..., nu), optional
-        Inputs of the actuators instead.
+        Measured inputs of the actuators, instead of tau.
     include : sequence of str, or dict
-        Parameters of joints besides those of bodies: "armature", "damping", "coulomb", "offset", as in
+        Parameters of joints in addition to those of bodies: "armature", "damping", "coulomb", "offset", as in
         `dynamic_parameters`.
     bodies : sequence of str, optional
-        Bodies to be identified; others stay what they are. Default: all that have mass.
+        Bodies to be identified; the others keep their parameters. Default: all bodies with mass.
     independent : sequence of str, "auto", "tangent" or None
         Independent coordinates of a mechanism with constraints, as for `regressor`.
     noise : array_like, shape (p,), optional
         Standard deviations of the equations [N m, N], by which they are weighted. Default: one for each measured force
         and one for each equation, in all states, by restricted maximum likelihood.
     consistent : bool
-        Whether bodies must be able to exist. If not, `parameters` are those nearest to the prior that have the base
+        True for physically consistent bodies. If false, `parameters` are those nearest to the prior with the base
         parameters of least squares, and cvxpy is not needed.
     distance : str
-        "entropic" or "quadratic", from the prior. Bodies that cannot be (rods without thickness, particles) are as
-        thick there as a tenth of their size.
+        Distance from the prior, "entropic" or "quadratic". Bodies with singular inertia (rods without thickness,
+        particles) get a thickness of a tenth of their size there.
     prior_deviation : float
-        How sure the prior is: relative standard deviation of the moments of its bodies. Small numbers hold to it where
+        Relative standard deviation of the moments of the prior's bodies. Small numbers keep the prior where
         the measurements are weak, large ones follow noise.
     bounds : dict, optional
         Lowest and highest value by name of a parameter, ``{"hand.m": (0.5, 0.8)}``, either may be infinite.
     parallel : tuple of float, optional
-        (period, cutoff) of samples of one motion [s, Hz]: both sides of the equations go through the same `low_pass`,
-        and as many samples are kept as it leaves independent of one another (Gautier's parallel filter). Default: all
-        states as they are.
+        (period, cutoff) of samples of one motion [s, Hz]: both sides of the equations are filtered by the same
+        `low_pass`, and reduced to as many samples as are then independent (Gautier's parallel filter). Default: no
+        filter.
     friction_width : float
-        Of Coulomb friction [rad/s, m/s], as for `regressor`.
+        Width of Coulomb friction [rad/s, m/s], as for `regressor`.
 
     Returns
     -------
@@ -115,27 +115,27 @@ def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, neither or both of `tau` and `u`, fewer
-        equations than parameters, or velocities or accelerations that open loops.
+        A shape does not fit, an entry is not finite, a name is unknown, neither or both of `tau` and `u` are given,
+        there are fewer equations than parameters, or velocities or accelerations open loops.
     ClosureError
         A configuration does not close the loops.
     IdentificationError
-        Bounds that nothing meets, or a solver that fails.
+        No parameters satisfy the bounds, or the solver fails.
     LiedynError
         cvxpy or clarabel is not installed.
 
     Warns
     -----
     IdentificationWarning
-        The motion does not excite a combination of parameters; says which. Or the number of base parameters is not
-        clear, see `base_parameters`.
+        The motion does not excite a combination of parameters, which the message names. Or the number of base
+        parameters is unclear, see `base_parameters`.
 
     Notes
     -----
     Wensing, Kim and Slotine 2018, IEEE RA-L 3(1); Lee, Wensing and Park 2020, IEEE T-RO 36(2); weights: Patterson and
-    Thompson 1971, Biometrika 58(3); that these are estimated is in the standard deviations as in Kenward and Roger
-    1997, Biometrics 53(3). They hold for noise of forces that is independent from sample to sample; what noise of the
-    motion does is in them as far as it is left in the forces, but it also draws estimates towards zero a little.
+    Thompson 1971, Biometrika 58(3). The standard deviations include the uncertainty of the estimated weights as in
+    Kenward and Roger 1997, Biometrics 53(3). They hold for force noise that is independent from sample to sample; noise
+    of the motion is included as far as it appears in the forces, but it also biases estimates slightly towards zero.
 
     Examples
     --------
@@ -207,9 +207,9 @@ def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
 
 
 def forces(robot, q, lead, tau, u, chosen):
-    """Measured generalised forces (count, nv), and what each that is measured is in them in its usual size (..., m).
+    """Measured generalised forces (count, nv), and the effect of each measured force of its typical size (..., m).
 
-    There are none of the latter where each force is an equation of its own, whose noise is that of the equation.
+    The second array is empty if each force is an equation of its own, whose noise is that of the equation.
     """
     if (tau is None) == (u is None):
         raise InputError("identify needs either tau, generalised forces, or u, inputs of the actuators")
@@ -225,7 +225,7 @@ def forces(robot, q, lead, tau, u, chosen):
 
 
 def bounds_by_number(bounds, prior):
-    """Bounds by number of the parameter."""
+    """Bounds by index of the parameter."""
     if not isinstance(bounds, dict | None):
         raise InputError(f"bounds must be a dict of pairs by name of a parameter, got {shown(bounds)}")
     known, found = {name: k for k, name in enumerate(prior)}, {}
@@ -240,7 +240,7 @@ def bounds_by_number(bounds, prior):
 
 
 def free_parameters(robot, bodies, extra):
-    """Which parameters are to be identified, a mask: of bodies that have a mass, and of joints."""
+    """A mask of the parameters to be identified: of bodies with mass, and of joints."""
     if bodies is not None:
         bodies = names("bodies", bodies)
         for name in bodies:
@@ -270,9 +270,9 @@ def linear_equations(robot, motion, tau, B, include, chosen, width, lead):
 
 
 def filtered(parallel, lead, W, y, F):
-    """W and y through one low pass; of their samples those between one period of the cutoff from either end.
+    """W and y after the same low pass, without the samples within one period of the cutoff from either end.
 
-    What is kept comes as fast as twice the cutoff, so that the noise of one sample tells nothing of the next one's.
+    Samples are kept at twice the cutoff frequency, so that the noise of neighbouring ones is independent.
     """
     if not isinstance(parallel, tuple | list) or len(parallel) != 2:
         raise InputError(f"parallel must be a period and a cutoff, got {shown(parallel)}")
@@ -287,7 +287,7 @@ def filtered(parallel, lead, W, y, F):
 
 
 def noise_of(noise, F, W, y):
-    """The `Noise` of the equations: of given standard deviations, or what least squares leaves."""
+    """The `Noise` of the equations: from given standard deviations, or from the residuals of least squares."""
     if noise is None:
         return estimated_noise(F, W, y)
     p, noise, size = y.shape[1], floats("noise", noise), abs(y).max() or 1.0
@@ -300,8 +300,8 @@ def noise_of(noise, F, W, y):
 def least_squares(W, y, before, noise):
     """Estimate, covariance, condition number, and rows of combinations that are not excited.
 
-    Along a direction that is not excited the estimate is that of before. Such is one whose standard deviation, as a
-    force, is larger than all that was measured; or that is rounding.
+    Along a direction that is not excited the estimate is the prior. A direction is not excited if its standard
+    deviation, as a force, exceeds all measured forces, or if its singular value is rounding.
     """
     scale = np.linalg.norm(W, axis=0)
     scale[scale == 0.0] = 1.0
@@ -314,19 +314,20 @@ def least_squares(W, y, before, noise):
     half = Vt[known].T / s[known] / scale[:, None]
     hidden = separated(Vt[~known])
     large = abs(hidden) >= NAMED * abs(hidden).max(axis=1, keepdims=True, initial=0.0)
-    hidden = np.where(large, hidden / scale, 0.0)  # a step along it, in the units of the parameters
+    hidden = np.where(large, hidden / scale, 0.0)  # a step along the direction, in the units of the parameters
     condition = s.max(initial=1.0) / s.min(initial=np.inf) if s.min(initial=1.0) > 0.0 else np.inf
     return estimate, variance * half @ noise.spread(U[:, known]) @ half.T, float(condition), hidden
 
 
 def shapes(wanted, pi, free, data):
-    """By number of its first parameter the reference of each body that is free and has any influence."""
+    """The reference factor C of each free body with any influence, by index of its first parameter."""
     bodies = range(0, len(pi) - len(wanted), INERTIA)
     return {k: reference(pi[k:k + INERTIA])[0] for k in bodies if free[k] and data[:, k:k + INERTIA].any()}
 
 
 def joints(wanted, data, pi, y):
-    """By number of a parameter of joints what change of it is as large as all forces, and its lowest value."""
+    """By index of a joint parameter: the change of it that causes forces of the size of all forces, and its lower
+    bound."""
     found = {}
     for k, (word, _) in enumerate(wanted, len(pi) - len(wanted)):
         size = np.linalg.norm(data[:, k])
@@ -336,7 +337,7 @@ def joints(wanted, data, pi, y):
 
 
 def nearest_linear(base, pi, free, estimate, before):
-    """All parameters nearest to the prior with given base parameters, each in units of what it was."""
+    """All parameters nearest to the prior, in relative units, that have the given base parameters."""
     unit = np.maximum(abs(pi), 1e-3 * abs(pi).max(initial=0.0)) * free
     L = base.coefficients * unit
     return pi + unit * (np.linalg.pinv(L) @ (estimate - before))

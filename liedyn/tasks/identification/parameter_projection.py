@@ -1,7 +1,7 @@
-"""Motions that constraints allow: v = K w with the velocities w of independent coordinates.
+"""Motions that the constraints allow: v = K w with the velocities w of independent coordinates.
 
-Multipliers do no work on such motions, K^T G^T = 0: what is left of the equations of a closed mechanism when they are
-multiplied by K^T is known without measuring forces in its loops (Ghorbel, Chetelat, Gunawardana and Longchamp 2000;
+Multipliers do no work on such motions, K^T G^T = 0: the equations of a closed mechanism multiplied by K^T need no
+measured forces in its loops (Ghorbel, Chetelat, Gunawardana and Longchamp 2000;
 Khalil and Dombre 2002, chapter 9).
 """
 import numpy as np
@@ -16,26 +16,26 @@ from liedyn.mechanics.constraints.loops import (
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
 ALMOST = 1e-6
-"""Constraints may be open by this, and rates that they do not allow this large relative to all rates: far above what
-`close` leaves, far below what encoders on dependent joints would."""
+"""Largest closure error, and largest inconsistent rates relative to all rates: far above those that `close` leaves, far
+below those of encoders on dependent joints."""
 
 
 def chosen_coordinates(robot, q, independent):
-    """The independent coordinates, chosen at the first of some states; None where all velocities are independent."""
+    """The independent coordinates, chosen at the first of several states; None if all velocities are independent."""
     if independent is None and not robot.row_names:
         return None
     return choose(robot, q[0], independent, RANK_TOLERANCE)
 
 
 def require_allowed(robot, lead, q, v, a):
-    """The states lie on the constraints, velocities and accelerations with them.
+    """Requires states on the constraints, with consistent velocities and accelerations.
 
     Raises
     ------
     ClosureError
-        A loop is open, or another constraint is not met.
+        A loop is open, or another constraint is violated.
     InputError
-        A velocity or an acceleration opens a loop, or breaks another constraint.
+        A velocity or an acceleration opens a loop, or violates another constraint.
     """
     if not robot.row_names:
         return
@@ -54,14 +54,14 @@ def require_allowed(robot, lead, q, v, a):
 def allowed_motions(robot, q, chosen, lead=None):
     """K, shape (count, nv, p), at configurations (count, nq).
 
-    Where nothing is `chosen` its columns are orthonormal, others at each configuration.
+    If `chosen` is None the columns are orthonormal, a different basis at each configuration.
 
     Raises
     ------
     InputError
         Too many or too few independent coordinates.
     SingularConfigurationError
-        They do not determine the motion at one of the configurations.
+        The coordinates do not determine the motion at one of the configurations.
     """
     G = constraint_jacobian(robot, q)
     if chosen is None:

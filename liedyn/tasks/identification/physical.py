@@ -1,9 +1,9 @@
-"""Bodies that can exist: pseudo-inertias that are positive definite, and how far one body is from another.
+"""Physically consistent bodies: positive definite pseudo-inertias, and distances between bodies.
 
 The pseudo-inertia P = sum of m (r, 1) (r, 1)^T is linear in the ten parameters, and a distribution of mass with these
-parameters exists if and only if it is not negative (Wensing, Kim and Slotine 2018): mass, inertia and the triangle
-inequality in one. With P_0 = C C^T of the body as it is known before and P = C S C^T, S is 1 for that body whatever its
-size and place. Two distances from it, the same to second order and the same in all frames and units:
+parameters exists if and only if P is positive semidefinite (Wensing, Kim and Slotine 2018): this combines positive
+mass, positive inertia and the triangle inequality. With P_0 = C C^T of the prior body and P = C S C^T, S is 1 for the
+prior, whatever its size and place. Two distances from it, equal to second order and independent of frames and units:
 
     quadratic   |S - 1|^2 / 2                (Lee, Wensing and Park 2020)
     entropic    tr S - log det S - 4         (Lee, Wensing and Park 2020; twice Kullback and Leibler's)
@@ -17,11 +17,11 @@ import numpy as np
 from liedyn.machine.errors import LiedynError
 
 ACCURACY = 1e-7
-"""Of the solver, for the objective and for constraints; its own 1e-8 is at times beyond rounding."""
+"""Tolerances of the solver for objective and constraints; its default of 1e-8 is sometimes below rounding."""
 SMALLEST = 1e-6
-"""No eigenvalue of S may fall below this, which is above what solvers leave: bodies of an eigenvalue 0 are none."""
+"""Lower bound of the eigenvalues of S, above the solver's errors: a body with a zero eigenvalue is degenerate."""
 THICKNESS = 0.1
-"""Thin bodies (rods, particles) have no inverse P_0: for distances they are as thick as this part of their size."""
+"""Relative thickness given to thin bodies (rods, particles), whose P_0 has no inverse, for distances."""
 _TRIANGLE = np.triu_indices(3)
 
 
@@ -44,10 +44,10 @@ def parameters_of(P):
 
 
 def reference(pi):
-    """C with C C^T = P_0, a lower triangle, of a body with mass; and whether it had to be thickened.
+    """The lower triangular C with C C^T = P_0 of a body with mass; and whether P_0 had to be regularised.
 
-    The second moments about the centre of mass get no principal value below `THICKNESS` squared of the largest one; a
-    particle is given the size of its distance from the origin, or of one metre.
+    The principal second moments about the centre of mass are at least `THICKNESS` squared times the largest one; a
+    particle gets the size of its distance from the origin, or of one metre.
     """
     P, c = pseudo_inertia(pi), pi[1:4] / pi[0]
     values, axes = np.linalg.eigh(P[:3, :3] - pi[0] * np.outer(c, c))
@@ -58,17 +58,17 @@ def reference(pi):
 
 
 def parameters_by_shape(C):
-    """The (10, 16) matrix that takes the entries of S, column by column, to the parameters of C S C^T."""
+    """The (10, 16) matrix that maps the entries of S, column by column, to the parameters of C S C^T."""
     return np.stack([parameters_of(C @ unit.reshape(4, 4, order="F") @ C.T) for unit in np.eye(16)], axis=1)
 
 
 class IdentificationError(LiedynError):
-    """No bodies that can exist agree with what is asked for.
+    """No physically consistent bodies satisfy the bounds, or the solver failed.
 
     Attributes
     ----------
     status : str
-        What the solver said.
+        Status that the solver returned.
     """
 
     status: str
@@ -84,7 +84,7 @@ def solver():
     Raises
     ------
     LiedynError
-        It is not installed.
+        cvxpy is not installed.
     """
     try:
         import clarabel  # noqa: F401  what cvxpy calls
@@ -96,29 +96,29 @@ def solver():
 
 
 def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
-    """The pi that makes |A pi - y|^2 / 2 + trust (distance from the prior) smallest, of bodies that can exist.
+    """The pi that minimises |A pi - y|^2 / 2 + trust (distance from the prior), with physically consistent bodies.
 
     Parameters
     ----------
     A : ndarray, shape (rows, c)
     y : ndarray, shape (rows,)
-        Of unit variance.
+        Measurements of unit variance.
     shapes : dict
-        By number of the first parameter of a body that is free its C.
+        The factor C of each free body, by index of its first parameter.
     prior : ndarray, shape (c,)
-        What is not free stays so.
+        Parameters that are not free keep these values.
     trust : float
     joints : dict
-        By number of a parameter of joints what it may change by as easily as S by 1, and its lowest value.
+        By index of a joint parameter: the change of it that counts like a change of S by 1, and its lowest value.
     distance : str
         "entropic" or "quadratic".
     bounds : dict
-        By number of a parameter its lowest and highest value.
+        By index of a parameter its lowest and highest value.
 
     Raises
     ------
     IdentificationError
-        The solver found none.
+        The solver found no solution.
     """
     cp = solver()
     left = y - A @ prior
@@ -147,7 +147,7 @@ def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
         limits += [values[k] / unit >= low / unit] * bool(np.isfinite(low))
         limits += [values[k] / unit <= up / unit] * bool(np.isfinite(up))
     everything = np.hstack([*blocks, left[:, None]])
-    # as many rows as unknowns say the same as all measurements, but for a constant
+    # a triangular factor with as many rows as unknowns, equivalent to all measurements up to a constant
     R = np.linalg.qr(everything, mode="r")[:everything.shape[1] - 1]
     fit = cp.sum_squares(R[:, :-1] @ cp.hstack(variables) - R[:, -1])
     largest = max(trust, 1.0)
@@ -163,5 +163,5 @@ def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
     for k, value in values.items():
         pi[k] = np.squeeze(value.value)
     for k, (_, lowest) in joints.items():
-        pi[k] = max(pi[k], lowest)  # beyond it by what the solver leaves
+        pi[k] = max(pi[k], lowest)  # the solver may violate the bound slightly
     return pi

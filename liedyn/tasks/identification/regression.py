@@ -1,4 +1,4 @@
-"""The regressor with all that joints have, of closed mechanisms too; and what of inverse dynamics is known besides."""
+"""The regressor including parameters of joints, for closed mechanisms too; and the known forces besides it."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, include: Sequence[str] | dict[str, Any] = (),
               independent: IndependentNames = None, friction_width: float = FRICTION_WIDTH) -> Array:
-    """Inverse dynamics as a matrix times parameters; of closed mechanisms without the forces of the loops.
+    """Inverse dynamics as a matrix times parameters; for closed mechanisms without the constraint forces.
 
     Parameters
     ----------
@@ -37,29 +37,29 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, include: S
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     v, a : array_like, shape (..., nv)
-        Velocity and acceleration [rad/s, m/s; rad/s^2, m/s^2] that keep them closed, body-fixed for balls and free
-        joints.
+        Velocity and acceleration [rad/s, m/s; rad/s^2, m/s^2] that satisfy the constraints, body-fixed for ball and
+        free joints.
     include : sequence of str, or dict
         Columns of joints: any of "armature", "damping", "coulomb", "offset", see `dynamic_parameters`.
     independent : sequence of str, "auto", "tangent" or None
-        Coordinates of a mechanism with constraints. None: the robot's own declaration, else "auto" (pivoting, at the
-        first state of a batch). Of a tree: all.
+        Coordinates of a mechanism with constraints. None: those that the robot declares, else "auto" (pivoting, at the
+        first state of a batch). For a tree: all.
     friction_width : float
-        Dry friction has the column ``tanh(v / friction_width)`` [rad/s, m/s], as that of `Builder.friction`.
+        Dry friction has the column ``tanh(v / friction_width)`` [rad/s, m/s], as in `Builder.friction`.
 
     Returns
     -------
     Y : ndarray, shape (..., p, 10 * nbodies + extra)
-        Columns as in `dynamic_parameters`. Of a tree p = nv, and ``Y @ parameters`` is what `rnea` gives, but for
-        springs, and for armatures and dampers that are not included. With constraints p is the number of independent
-        coordinates and ``Y @ parameters = K^T tau``, where v = K w and w are their velocities: the multipliers do no
-        work along K. Efforts u of actuators with tau = B u follow from ``K^T B u = Y @ parameters``.
+        Columns as in `dynamic_parameters`. For a tree p = nv, and ``Y @ parameters`` is the result of `rnea`, without
+        springs, and without armatures and dampers that are not included. With constraints p is the number of
+        independent coordinates and ``Y @ parameters = K^T tau``, where v = K w and w are their velocities: the
+        multipliers do no work along K. Efforts u of actuators with tau = B u follow from ``K^T B u = Y @ parameters``.
 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, too many or few independent coordinates, or a
-        velocity or acceleration that opens loops.
+        A shape does not fit, an entry is not finite, a name is unknown, there are too many or few independent
+        coordinates, or a velocity or acceleration opens loops.
     ClosureError
         A configuration does not close the loops.
     SingularConfigurationError
@@ -68,7 +68,7 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, include: S
     Notes
     -----
     Atkeson, An and Hollerbach 1986 for trees; Ghorbel et al. 2000 and Khalil and Dombre 2002, chapter 9, for loops.
-    `inertial_regressor` alone is compiled and needs no loop to be closed.
+    `inertial_regressor` alone is compiled and does not require closed loops.
 
     Examples
     --------
@@ -105,14 +105,15 @@ def tree_regressor(robot, q, v, a, columns, width):
 
 
 def known_forces(robot, q, v, a, include, Y, width):
-    """What inverse dynamics needs besides Y times the robot's own parameters: springs, what is not included, elements.
+    """The part of inverse dynamics that is not Y times the robot's parameters: springs, parameters not included,
+    elements.
 
-    Friction elements that the columns stand for are left out; `Y` is that of the tree.
+    Friction elements that columns of Y represent are left out; `Y` is that of the tree.
     """
     values = np.array(list(dynamic_parameters(robot, include).values()))
     columns = joint_columns(robot, include)
     theirs = np.array([word in ("coulomb", "offset") for word, _ in columns], dtype=bool)
-    values[10 * robot.nbodies:][theirs] = 0.0  # of these `rnea` knows nothing
+    values[10 * robot.nbodies:][theirs] = 0.0  # `rnea` does not contain these parameters
     other = without_friction(robot, columns)
     forces = element_forces(other, q, v) if other.elements is not None else 0.0
     return rnea(other, q, v, a) - Y @ values - forces

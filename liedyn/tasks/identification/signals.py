@@ -1,9 +1,9 @@
-"""Motions from encoders: filtered without phase, differentiated, and closed where there are loops.
+"""Motions from encoder signals: filtered without phase shift, differentiated, and completed by the constraints.
 
-As the field does (Gautier and Khalil; Swevers, Verdonck and De Schutter 2007): a Butterworth low pass that runs forward
-and backward takes noise away and shifts nothing in time, and derivatives are taken of what is left; here of the spline
-of fifth degree through it. The filter's beginning and end are not to be trusted, for a period of the cutoff. Forces are
-not to be filtered like that: friction that changes its sign is as fast as anything (`identify`, parallel).
+As usual (Gautier and Khalil; Swevers, Verdonck and De Schutter 2007), a Butterworth low pass that runs forward and
+backward removes noise without a shift in time, and the result is differentiated; here by a spline of fifth degree
+through it. The filter is unreliable within one period of the cutoff from the beginning and the end. Forces must not be
+filtered in that way, as friction that changes its sign contains high frequencies (`identify`, parallel).
 """
 # mypy: ignore-errors
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 PERIODS = 1e-9, 1e9
-"""Of samples [s]."""
+"""Admissible sampling periods [s]."""
 FEWEST = 30
-"""Samples of a signal: fewer are no motion, and filters need room at both ends."""
+"""Smallest number of samples of a signal: filters need some at both ends."""
 
 
 def low_pass(x: ArrayLike, period: float, cutoff: float, order: int = 4) -> Array:
-    """A signal without what is faster than a frequency, not shifted in time.
+    """A signal without its high frequencies and without phase shift.
 
     Parameters
     ----------
     x : array_like, shape (samples, ...)
-        Time along the first axis.
+        Signal with time along the first axis.
     period : float
-        From sample to sample [s].
+        Sampling period [s].
     cutoff : float
-        Frequency at which a half of the amplitude is left [Hz], below half the sampling rate and above one period of
+        Frequency at which half of the amplitude remains [Hz], below half the sampling rate and above one period of
         the whole signal.
     order : int
-        Of the Butterworth filter, which runs forward and backward, 1 to 12.
+        Order of the Butterworth filter, which runs forward and backward, 1 to 12.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def low_pass(x: ArrayLike, period: float, cutoff: float, order: int = 4) -> Arra
     Raises
     ------
     InputError
-        Fewer than 30 samples, an entry that is not finite, or a cutoff that the signal cannot have.
+        There are fewer than 30 samples, an entry is not finite, or the cutoff is outside its range.
 
     Examples
     --------
@@ -86,16 +86,16 @@ def measured_motion(robot: Robot, coordinates: dict[str, Any], period: float, cu
     Parameters
     ----------
     robot : Robot
-        Without balls and free joints among what is measured.
+        Without ball and free joints among the measured coordinates.
     coordinates : dict
-        Samples by name of a coordinate [rad, m], each of shape (samples,): all of a tree; of a mechanism with
+        Samples by name of a coordinate [rad, m], each of shape (samples,): all of a tree; for a mechanism with
         constraints as many as it has degrees of freedom, from which the others follow.
     period : float
-        From sample to sample [s].
+        Sampling period [s].
     cutoff : float, optional
-        Frequency of the `low_pass` that they go through first [Hz]; default: none.
+        Cutoff frequency of the `low_pass` that is applied first [Hz]; default: none.
     guess : array_like, shape (nq,), optional
-        Near the first configuration of closed loops; default: home.
+        Guess of the first configuration, for closed loops; default: home.
 
     Returns
     -------
@@ -106,11 +106,12 @@ def measured_motion(robot: Robot, coordinates: dict[str, Any], period: float, cu
     Raises
     ------
     InputError
-        An unknown name, too many or few coordinates, signals of different lengths or of fewer than 30 samples.
+        A name is unknown, there are too many or few coordinates, signals differ in length or have fewer than 30
+        samples.
     ClosureError
-        Loops do not close with a sample.
+        The loops cannot be closed at a sample.
     SingularConfigurationError
-        What is measured does not determine the motion at a sample.
+        The measured coordinates do not determine the motion at a sample.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def measured_motion(robot: Robot, coordinates: dict[str, Any], period: float, cu
 
 
 def completed(robot, names, x, w, w_dot, guess):
-    """q, v and a of a closed mechanism from its independent coordinates, each row near the one before."""
+    """q, v and a of a closed mechanism from its independent coordinates; each row starts from the one before."""
     q, here = np.empty((len(x), robot.nq)), guess
     for k, values in enumerate(x):
         with of_the_batch((len(x),), k):
@@ -150,7 +151,7 @@ def completed(robot, names, x, w, w_dot, guess):
 
 
 def accelerations(robot, q, v, chosen, w_dot):
-    """The accelerations with G a = gamma and those of the independent coordinates of the tree."""
+    """The accelerations with G a = gamma and the given ones of the independent coordinates of the tree."""
     G, gamma = constraint_jacobian(robot, q), constraint_bias(robot, q, v)
     K, a = allowed_motions(robot, q, chosen), np.empty(v.shape)
     for b in range(len(q)):
@@ -160,7 +161,7 @@ def accelerations(robot, q, v, chosen, w_dot):
 
 
 def names_of(robot, coordinates):
-    """Names of the measured coordinates; InputError for what has no coordinate that is a number of its own."""
+    """Names of the measured coordinates; InputError for names that are not single coordinates."""
     if not isinstance(coordinates, dict) or not coordinates:
         raise InputError(f"coordinates must be a dict of signals by name of a coordinate, got {shown(coordinates)}")
     known = [name for name, place in zip(robot.velocity_names, places_of(robot)) if place >= 0]

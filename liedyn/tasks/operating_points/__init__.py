@@ -1,4 +1,4 @@
-"""Operating points: equilibria and steady motions, and branches of them."""
+"""Operating points: equilibria, steady motions, and branches of them over a parameter."""
 
 from liedyn.tasks.operating_points.continuation import Branch, continuation
 from liedyn.tasks.operating_points.special_points import SpecialPoint

@@ -1,8 +1,8 @@
 """Branches of equilibria over a parameter, by pseudo-arclength (Keller 1977; Allgower and Georg 1990, 6 and 8).
 
-What is free of an operating point, the parameter included, is one more than the balances there are, and so a curve
-(`liedyn.tasks.operating_points.curve`). Special points change a test function, or a count of eigenvalues, between two
-steps; their roots are where they are (`liedyn.tasks.operating_points.special_points`).
+There is one unknown more than there are balances, including the parameter, so that operating points form a curve
+(`liedyn.tasks.operating_points.curve`). At a special point a test function, or a count of eigenvalues, changes between
+two steps; its root locates the point (`liedyn.tasks.operating_points.special_points`).
 """
 # mypy: ignore-errors
 
@@ -32,36 +32,35 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Complexes
 
 EASY, LONGER, SHORTER, LEAST = 3, 1.5, 0.5, 1e-7
-"""With so few corrections the next step is longer; how steps grow and shrink, and the part of the first one at which
-the branch is given up."""
+"""Number of corrections below which the next step is longer; factors of longer and shorter steps; and the fraction of
+the first step at which the branch is given up."""
 TURNS = 0.9
-"""Cosine of the angle by which the tangent may turn within a step."""
+"""Cosine of the largest angle by which the tangent may turn within a step."""
 ELSEWHERE, TRIES = 0.8, 3
-"""The part of a step that is taken where its end is next to a special point, and how often."""
+"""Fraction of a step that is made if its end is next to a special point, and number of such trials."""
 FAILURES = OffTheCurve, ClosureError, ModelError, SingularConfigurationError, np.linalg.LinAlgError
-"""What says that a step was too long."""
+"""Errors that mean that a step was too long."""
 
 
 @dataclass(frozen=True, repr=False)
 class Branch:
-    """A branch of equilibria; made by :func:`liedyn.continuation`.
+    """A branch of equilibria; returned by :func:`liedyn.continuation`.
 
     Attributes
     ----------
     name : str
-        Of the parameter.
+        Name of the parameter.
     parameter : ndarray, shape (count,)
     q, v, u : ndarray, shapes (count, nq), (count, nv), (count, nu)
     eigenvalues : ndarray of complex, shape (count, x)
-        Of A there, sorted.
+        Eigenvalues of A at each point, sorted.
     special : list of SpecialPoint
-        In the order of the branch.
+        Special points in the order of the branch.
     parameters : dict
-        Gravity and numbers of springs that are free, by name, shape (count,).
+        Values of gravity and of spring parameters that are free, by name, shape (count,).
     ended : str
-        Why it ends: "span", "closed" (it is back where it began), "points", or "lost" (no equilibrium could be found a
-        shortest step further on: independent coordinates that were named are singular there, or a spring has no
-        direction).
+        Reason why it ends: "span", "closed" (the branch returned to its start), "points", or "lost" (no equilibrium was
+        found at the shortest step: named independent coordinates are singular there, or a spring has no direction).
 
     Examples
     --------
@@ -94,35 +93,35 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
                  free: Sequence[str] | None = None, hold: Sequence[str] | None = None, step: float = 0.02,
                  longest: float = 0.1, points: int = 1000, direction: int = 1,
                  rank_tolerance: float = RANK_TOLERANCE) -> Branch:
-    """Follow the equilibria of a robot while a parameter changes, round turning points too.
+    """Follow the equilibria of a robot while a parameter changes, around turning points too.
 
     Parameters
     ----------
     robot : Robot or callable
-        A robot; or any function of the parameter that returns one, also for values a little outside the span.
+        A robot; or any function of the parameter that returns one, also for values slightly outside the span.
     start : Trim
-        Where the branch begins.
+        First point of the branch.
     parameter : str or float
-        Where robots are a function of it: its value at the start. Else by its name
-        An actuator (``force:`` and a coordinate where none is declared); ``velocity:`` and an independent coordinate;
-        a coordinate; gravity, or a number of a spring, as for `trim`.
+        If `robot` is a function of the parameter: its value at the start. Else its name:
+        an actuator (``force:`` and a coordinate if none is declared); ``velocity:`` and an independent coordinate;
+        a coordinate; gravity, or a parameter of a spring, as for `trim`.
     span : array_like, shape (2,)
         Lowest and highest value of the parameter, where the branch ends.
     free : sequence of str, optional
-        What else may change, as for `trim`; default: all coordinates that are not held.
+        Unknowns besides the parameter, as for `trim`; default: all coordinates that are not held.
     hold : sequence of str, optional
-        Coordinates that stay.
+        Coordinates that are constant.
     step : float
-        First step along the branch, in which coordinates count in radians and metres, and the parameter and inputs by
-        the span; steps get longer and shorter as the curve demands.
+        First step along the branch, in a norm with coordinates in radians and metres, and the parameter and inputs
+        relative to the span; step lengths adapt to the curve.
     longest : float
         Longest step.
     points : int
-        After so many the branch ends.
+        Largest number of points of the branch.
     direction : int
-        1 for a parameter that grows at first, -1 for one that falls.
+        1 if the parameter increases at first, -1 if it decreases.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -131,18 +130,18 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     Raises
     ------
     InputError
-        An unknown name, a start that is no equilibrium or outside the span, contacts that are not decided, or what is
-        free makes no curve: says how many directions there are.
+        A name is unknown, the start is no equilibrium or outside the span, contact modes are undetermined, or the
+        unknowns do not form a curve; the message gives the number of directions.
 
     Notes
     -----
-    Derivatives are exact but for those by the parameter of which robots are any function: these are secants along the
-    steps (Broyden 1965), which set how fast Newton's method is, not where it ends. Special points are roots, to 1e-9
+    Derivatives are exact except those by the parameter of a function that returns robots: these are secants along the
+    steps (Broyden 1965), which affect the speed of Newton's method, not its result. Special points are roots, to 1e-9
     and better, of exact quantities.
 
     Examples
     --------
-    A rod on a torsion spring under a load buckles: the upright place is one branch, and another one crosses it.
+    A rod on a torsion spring buckles under a load: the upright position is one branch, and another one crosses it.
 
     >>> import liedyn as ld
     >>> b = ld.Builder("column", gravity=(0.0, 0.0, 0.0))
@@ -191,9 +190,9 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
 
 
 def _follow(curve, here, h, longest, points):
-    """The `Branch` from a place on."""
+    """The `Branch` from a first place on."""
     shortest, special, branch, ended = LEAST * h, [], [here.point], "points"
-    easy = EASY if curve.problem.family is None else 2 * EASY  # secants want more corrections
+    easy = EASY if curve.problem.family is None else 2 * EASY  # secants need more corrections
     while len(branch) < points and ended == "points":
         try:
             h, there = _next(curve, here, h, shortest)
@@ -218,7 +217,7 @@ def _follow(curve, here, h, longest, points):
 
 
 def _next(curve, here, h, shortest):
-    """The length of a step, and the place there; shorter where that place is special."""
+    """The length of a step, and the place at its end; shorter if that place is itself special."""
     for _ in range(TRIES):
         there = curve.at(here, h)
         if there.t @ here.t < TURNS and h > shortest:
@@ -230,7 +229,7 @@ def _next(curve, here, h, shortest):
 
 
 def _ends(curve, here, h, there, branch):
-    """Why the branch ends within a step, None if it does not, and the part of the step up to there."""
+    """The reason why the branch ends within a step, None if it does not, and the part of the step up to there."""
     limit = float(np.clip(curve.value(there.point), *curve.span))
     back = curve.returns(here, h, branch[0]) if len(branch) > 2 else None
     if back is not None:

@@ -1,13 +1,13 @@
-"""Numbers of a robot that may be unknown or vary, their values, and how accelerations change with them.
+"""Parameters of a robot that may be unknown or vary, their values, and the derivatives of accelerations by them.
 
-Names are those of `liedyn.linear.sensitivity.model_parameters`, of all that displaces nothing: gravity, masses, centres
-of mass and inertias, what springs, dampers and rotors of joints have, ``stiffness:hinge``, and linear force elements,
-``length:strut``. The derivative of the generalised forces is -dID/dp at the actual accelerations, and of a force
-element with f = stiffness x + preload + damping w the force along its row G, tau = -G^T f,
+Names are those of `liedyn.linear.sensitivity.model_parameters`, for parameters that change forces only: gravity,
+masses, centres of mass and inertias, springs, dampers and armatures of joints, ``stiffness:hinge``, and linear force
+elements, ``length:strut``. The derivative of the generalised forces is -dID/dp at the actual accelerations; for a force
+element with f = stiffness x + preload + damping w that of the force along its row G, tau = -G^T f,
 
     by stiffness   -G^T x        by damping   -G^T w        by preload   -G^T        by length or rest   G^T stiffness
 
-Independent accelerations change by (S^T M S)^-1 S^T of that.
+Independent accelerations change by (S^T M S)^-1 S^T times this derivative.
 """
 from dataclasses import replace
 
@@ -23,19 +23,19 @@ from liedyn.model.builder import Builder
 from liedyn.model.force_elements import NUMBERS
 
 OF_ELEMENTS = "stiffness", "damping", "preload"
-"""Numbers of a linear law, in its order."""
+"""Parameters of a linear law, in its order."""
 STILL = {INERTIA, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST}
 """Kinds of changes that displace nothing."""
 
 
 class Parameters:
-    """The parameters of a robot and of those that differ from it in their values only.
+    """The parameters of a robot and of those that differ from it in parameter values only.
 
     Attributes
     ----------
     names : tuple of str
     down : ndarray, shape (3,)
-        The direction of gravity, along which it may vanish and turn round.
+        The direction of gravity, along which its size may pass zero and change sign.
     """
 
     def __init__(self, robot):
@@ -77,7 +77,7 @@ class Parameters:
         return made.at(robot.t) if robot.t else made
 
     def _direction(self, axis):
-        """That along which a parameter of gravity is its size."""
+        """The direction along which a parameter of gravity is measured."""
         if axis:
             return np.eye(3)[AXES.index(axis)]
         if self.down is None:
@@ -105,13 +105,13 @@ class Parameters:
 
 
 def _split(name):
-    """What a parameter is, and which entry of it: com and x of com.x:hull."""
+    """The kind of a parameter and its entry: com and x for com.x:hull."""
     what, _, entry = name.partition(":")[0].partition(".")
     return what, entry
 
 
 def _owner(robot, name):
-    """The body, joint or force element that has a parameter; None for gravity."""
+    """The body, joint or force element to which a parameter belongs; None for gravity."""
     owner = name.partition(":")[2]
     if not owner:
         return None
@@ -129,7 +129,7 @@ def _velocities(robot, joint):
 
 
 def _place(robot, owner, name):
-    """Where among the numbers of a body or joint a parameter stands."""
+    """The index of a parameter among the numbers of a body or joint."""
     what, entry = _split(name)
     if what in OF_DOFS:
         return _velocities(robot, owner).index(name.partition(":")[2])
@@ -139,7 +139,7 @@ def _place(robot, owner, name):
 
 
 def _unit_pull(robot, name, q):
-    """-G^T of a force element: its generalised forces where it pulls with 1 N, and no other one is there."""
+    """-G^T of a force element: its generalised forces if it pulls with 1 N and no other one acts."""
     e, laws = robot.element_names.index(name), robot.elements.laws
     numbers, at = laws.numbers.copy(), laws.records[e, NUMBERS]
     numbers[at:at + len(OF_ELEMENTS)] = 0.0, 0.0, 1.0

@@ -1,14 +1,14 @@
 """Curves of operating points: their tangent, and steps along them.
 
-What is free, the parameter included, is one more than the balances there are. The tangent t spans the null space of the
-exact derivatives J of the balances, scaled by S; a step goes along it, and Newton's method comes back to the curve at
+There is one unknown more than there are balances, including the parameter. The tangent t spans the null space of the
+exact derivatives J of the balances, scaled by S; a step is made along it, and Newton's method returns to the curve at
 right angles to it,
 
     J S d = -r        t^T d = 0
 
-Where balances are redundant (rolling, inputs that act on several coordinates at once) J has more rows than rank, and
-U^T J S stands for them, with U the left singular vectors of J S somewhere before, chosen again where they do not tell
-the balances apart any more.
+If balances are redundant (rolling, inputs that act on several coordinates at once) J has more rows than its rank, and
+U^T J S is used instead, with U the left singular vectors of J S at an earlier place, chosen anew when they no longer
+distinguish the balances.
 """
 # mypy: ignore-errors
 from dataclasses import dataclass
@@ -20,36 +20,36 @@ from liedyn.mechanics.tree.configuration import difference, integrate
 from liedyn.tasks.operating_points.equilibrium_problem import FAMILY, RANK, Point, place_rows, read_rows
 
 CORRECTIONS, QUICK = 12, 1e-9
-"""Newton steps of a correction, and what they leave, scaled."""
+"""Largest number of Newton steps of a correction, and the scaled residual that they have to reach."""
 MET, FAIR, LOST = 1e-13, 1e-11, 1e-8
-"""Residual, scaled, that is rounding; that a correction by secants may leave; and that of a balance which the others
-do not imply any more."""
+"""Scaled residuals: of rounding; after a correction by secants; of a balance that no longer follows from the others."""
 CROSSED = 1e-7
-"""Part of the largest singular value of J S below which another branch crosses: the tangent is that from before."""
+"""Part of the largest singular value of J S below which another branch crosses: the previous tangent is used."""
 APART = 0.3
-"""What balances of before must have of the smallest singular value of all, or they are chosen again."""
+"""Part of the smallest singular value of all balances that the previous combinations must retain; else new ones are
+chosen."""
 AROUND, NODES = 0.2, np.array([-1.0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0])
-"""Part of a step on both sides of a branch point from which it is interpolated, and where. Steps turn by less than half
-a radian (`continuation.TURNS`): (0.1)^8 of it is left as an error."""
+"""Part of a step on both sides of a branch point from which it is interpolated, and the nodes. As steps turn by less
+than half a radian (`continuation.TURNS`), the error is about (0.1)^8."""
 ROUGH = 0.003
-"""What the derivative by the parameter of a family must have along the left null vector, where the curve turns: where
-branches cross it has none, but for errors of the secant."""
+"""Smallest component along the left null vector, at a turning point, of the derivative by the parameter of a family:
+at branch points it is zero up to errors of the secant."""
 AWAY, NOISE = 0.5, 1e-4
-"""Corrections, as a part of the step, from which on they lead to another branch, and how large they may be anyway."""
+"""Corrections relative to the step above which they lead to another branch, and a size that is always admitted."""
 SAME = 1e-6
-"""Points that are no further apart, scaled, are one."""
+"""Scaled distance below which two points are the same."""
 STEEP = 10.0
-"""Largest displacement of a coordinate by the independent ones, beyond which these are chosen again."""
+"""Largest displacement of a coordinate per unit of the independent ones, above which these are chosen anew."""
 
 
 class OffTheCurve(LiedynError):
-    """A step has not come back to the curve."""
+    """Newton's method has not returned to the curve."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A point of a curve with its unit tangent t, scaled, the balances U (m, rank) that count there, and how many
-    corrections it took."""
+    """A point of a curve with its scaled unit tangent t, the combinations U (m, rank) of balances used there, and the
+    number of corrections."""
 
     point: Point
     t: np.ndarray
@@ -58,7 +58,7 @@ class Place:
 
 
 class Curve:
-    """The curve of a `Problem` with a parameter, by its name, over a span."""
+    """The curve of a `Problem` with a parameter, given by name, over a span."""
 
     def __init__(self, problem, name, span, here):
         self.problem, self.name, self.span = problem, name, span
@@ -70,25 +70,25 @@ class Curve:
                              f"{', '.join(here.free)}; if branches cross here, start next to this point")
 
     def first(self, here, direction):
-        """The `Place` of the first point, from where the parameter grows or falls."""
+        """The `Place` of the first point, in the direction in which the parameter grows (1) or falls (-1)."""
         ahead = direction * np.eye(len(here.free))[list(here.free).index(self.name)]
         t = self.tangent(here, ahead)
         return Place(here, t, self.balances(here, None))
 
     def value(self, point):
-        """The parameter."""
+        """The value of the parameter."""
         return float(point.free[self.name])
 
     def along(self, place):
-        """How fast the parameter changes, scaled."""
+        """The scaled rate of the parameter along the tangent."""
         return place.t[list(place.point.free).index(self.name)]
 
     def scale(self, point):
-        """Sizes of what is free; coordinates that are chosen later count as they are."""
+        """Scales of the unknowns; 1 for coordinates that are chosen later."""
         return np.array([self.sizes.get(name, 1.0) for name in point.free])
 
     def tangent(self, point, before):
-        """The unit tangent, in the sense of the one before."""
+        """The unit tangent, with the orientation of the one before."""
         _, s, Vt = np.linalg.svd(point.J * self.scale(point))
         rank = len(Vt) - 1
         if rank and s[rank - 1] > CROSSED * s[0]:
@@ -99,7 +99,7 @@ class Curve:
         return t / np.linalg.norm(t)
 
     def balances(self, point, before):
-        """The U to go on with."""
+        """The combinations U for the next steps."""
         U, s, _ = np.linalg.svd(point.J * self.scale(point))
         rank = point.J.shape[1] - 1
         if before is None:
@@ -110,13 +110,13 @@ class Curve:
         return before if left[-1] > APART * s[rank - 1] else U[:, :rank]
 
     def matrix(self, place):
-        """[U^T J S; t^T]: singular where another branch crosses. Of a family, whose last column is known roughly,
-        without that, U^T J_y S_y: singular where the curve turns, too."""
+        """[U^T J S; t^T]: singular at branch points. For a family, whose last column is known roughly only, without
+        that column, U^T J_y S_y: singular also at turning points."""
         M = place.U.T @ place.point.J * self.scale(place.point)
         return np.vstack([M, place.t]) if self.problem.family is None else M[:, :-1]
 
     def turns(self, place, before):
-        """Is it the curve that turns, where `matrix` is singular? With a place before it, that is not."""
+        """True if a turning point makes `matrix` singular: only for a family, or without a place before."""
         if self.problem.family is None:
             return False
         M = place.U.T @ place.point.J * self.scale(place.point)
@@ -124,7 +124,7 @@ class Curve:
         return abs(left @ M[:, -1]) > ROUGH * np.linalg.norm(before.point.J * self.scale(before.point))
 
     def aside(self, place, null):
-        """The direction across the curve of a null vector of `matrix`, of length 1."""
+        """The unit direction across the curve from a null vector of `matrix`."""
         if self.problem.family is None:
             return null
         null, ahead = np.append(null, 0.0), np.eye(len(null) + 1)[-1]
@@ -133,12 +133,12 @@ class Curve:
         return whole / np.linalg.norm(whole)
 
     def step(self, place, h):
-        """The point at a distance h along the tangent and at right angles to it, how many corrections that took, and
-        the whole displacement, scaled."""
+        """The point at a distance h along the tangent and at right angles to it, the number of corrections, and the
+        whole scaled displacement."""
         scale, count, whole, exact = self.scale(place.point), 0, h * place.t, self.problem.family is None
         there = self.problem.moved(place.point, whole * scale)
         while count < CORRECTIONS:
-            if _left(there) <= MET and (count or exact):  # where branches cross what follows is singular
+            if _left(there) <= MET and (count or exact):  # next to a crossing of branches the Jacobian is singular
                 break
             J = np.vstack([there.J * scale, place.t])
             d = np.linalg.lstsq(J, np.append(-there.r, 0.0), rcond=RANK)[0]
@@ -146,7 +146,8 @@ class Curve:
             if np.abs(d).max() < (QUICK if exact else MET):
                 if exact or _left(there) <= FAIR:
                     break
-                there = self.problem.probed(there, self.span)  # no secant so far says what the parameter does here
+                # no secant so far contains the effect of the parameter here
+                there = self.problem.probed(there, self.span)
         else:
             raise OffTheCurve("the correction does not converge")
         if _left(there) > LOST:
@@ -154,8 +155,8 @@ class Curve:
         return there, count, whole
 
     def through(self, place, s, h):
-        """The place at a distance s where another branch crosses, and balances say nothing of that direction: between
-        places of a step h on both sides, by interpolation of the state."""
+        """The place at a distance s where another branch crosses, and balances do not determine that direction: by
+        interpolation of the state between places of a step h on both sides."""
         from scipy.interpolate import BarycentricInterpolator
 
         nodes, problem, here = s + AROUND * h * NODES, self.problem, place.point
@@ -168,7 +169,7 @@ class Curve:
         return Place(there, t / np.linalg.norm(t), place.U)
 
     def at(self, place, s):
-        """The place at a distance s from another one, with its balances."""
+        """The place at a distance s from another one, with the same U."""
         if s == 0.0:
             return place
         there, count, whole = self.step(place, s)
@@ -177,7 +178,7 @@ class Curve:
         return Place(there, self.tangent(there, place.t), place.U, count)
 
     def returns(self, place, h, first):
-        """Where a point lies on a step h from a place on, as a distance; None if it does not."""
+        """The distance of a point on the step h from a place, None if it is not on that step."""
         here = place.point
         s = self._between(here, first) @ place.t
         if not 0.0 < s <= h or np.linalg.norm(self._between(here, first) - s * place.t) > AWAY * s:
@@ -185,7 +186,7 @@ class Curve:
         return s if np.abs(self._between(self.at(place, s).point, first)).max() < SAME else None
 
     def _between(self, here, there):
-        """The displacement from one point to another one, scaled."""
+        """The scaled displacement from one point to another."""
         problem, robot = self.problem, here.robot
         names = [name for name in here.free if name in here.y]
         dy = place_rows(robot, here.q, names) @ difference(robot, here.q, there.q)
@@ -194,7 +195,7 @@ class Curve:
         return np.concatenate([dy, w, du, dp]) / self.scale(here)
 
     def onwards(self, place):
-        """The same place with balances, and where they are poor coordinates, to go on with."""
+        """The same place with new U and, if they are poor, new coordinates."""
         point, problem = place.point, self.problem
         if problem.coordinates is None and point.speeds == point.y and np.abs(point.K).max(initial=0.0) > STEEP:
             y = problem.independent(point.robot, point.q, list(point.values))
@@ -209,5 +210,5 @@ class Curve:
 
 
 def _left(point):
-    """The largest residual, scaled."""
+    """The largest scaled residual."""
     return (np.abs(point.r) / np.maximum(np.linalg.norm(point.J, axis=1), 1.0)).max(initial=0.0)

@@ -1,12 +1,12 @@
-"""What is given and what is free of an operating point, and how the accelerations vary with what is free.
+"""Knowns and unknowns of an operating point, and the derivatives of accelerations by the unknowns.
 
-The residual is wdot(y, w, u, p), the accelerations of the independent velocities, and how far coordinates are from
-where they are held. Its derivatives J are exact: columns of A by coordinates and velocities, columns of B by inputs,
-and what `liedyn.tasks.operating_points.continuation_parameters` knows of gravity and springs.
+The residual is wdot(y, w, u, p), the accelerations of the independent velocities, and the deviations of held
+coordinates from their values. Its derivatives J are exact: columns of A by coordinates and velocities, columns of B by
+inputs, and those of `liedyn.tasks.operating_points.continuation_parameters` by gravity and spring parameters.
 
-Of robots that are any function of a parameter, a family, the derivative by that is not known. It is the secant of the
-last step along which the parameter changed (Broyden 1965, of this column alone). Newton's method with it takes more
-steps; where it ends depends on the residual only.
+For a family, any function of a parameter that returns robots, the derivative by the parameter is unknown. It is
+approximated by the secant of the last step in which the parameter changed (Broyden 1965, for this column alone).
+Newton's method then takes more steps; its result depends on the residual only.
 """
 from dataclasses import dataclass, replace
 
@@ -25,23 +25,23 @@ from liedyn.mechanics.tree.places import turn_free_rows
 from liedyn.tasks.operating_points.continuation_parameters import Parameters
 
 LONGEST = 0.5
-"""Largest change of a coordinate in one step [rad, m]: beyond, what the linear model says has little to do with it."""
+"""Largest change of a coordinate in one step [rad, m]: beyond, the linear model is not valid."""
 APART = 1e-6
-"""Smallest singular value of the rows of independent coordinates that can be told apart."""
+"""Smallest singular value of the rows of coordinates that count as independent."""
 RANK = 1e-10
 """Singular values of the scaled derivatives below this part of the largest one count as zero."""
 OF_SPEED = "velocity:"
 FAMILY = "parameter"
-"""The name of what robots are a function of."""
+"""Name of the parameter of a family."""
 PROBE = 1e-3
-"""Part of the span along which the first secant by the parameter of a family goes."""
+"""Fraction of the span over which the first secant by the parameter of a family is taken."""
 SECANT = 1e-10
-"""Least part of such a parameter by which a step tells its derivative."""
+"""Smallest relative change of that parameter in a step from which a secant is computed."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A state of a robot with the parameters that it has there.
+    """A state of a robot with its parameters there.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class Point:
         The independent velocities.
     ss : LocalStateSpace
     r, J : ndarray, shapes (m,), (m, count)
-        Residual, and its derivatives by what is free.
+        Residual, and its derivatives by the unknowns.
     room : ndarray, shape (count, 2)
-        How far down and up each of these may go in a step.
+        Largest decrease and increase of each unknown in a step.
     scale : ndarray, shape (count,)
-        Its size, at least 1.
+        Size of each unknown, at least 1.
     values, free : dict
-        Held coordinates, and all that is free, by name.
+        Values of held coordinates, and of all unknowns, by name.
     """
 
     robot: object
@@ -87,7 +87,7 @@ class Point:
 
 
 class Problem:
-    """What is free and what is held of a robot's operating points, by name."""
+    """The unknown and the held quantities of a robot's operating points, by name."""
 
     def __init__(self, robot, hold, free, bounds, rank_tolerance, parameter=None, family=None):
         self.robot, self.rank_tolerance, self.family = robot, rank_tolerance, family
@@ -111,7 +111,7 @@ class Problem:
 
     def _sort(self, some, free, rates, numbers):
         """Free names by what they are: inputs, speeds, parameters, coordinates."""
-        # a name that an actuator has too is that of the actuator
+        # a name that is also an actuator's means the actuator
         self.inputs = [k for k, name in enumerate(self.actuators) if name in some]
         self.speeds = [name.removeprefix(OF_SPEED) for name in some if name in rates]
         self.parameters = [name for name in some if name in numbers and name not in self.actuators]
@@ -126,10 +126,10 @@ class Problem:
         if both:
             raise InputError(f"free: {shown(both[0])} is held as well")
 
-    # ---- a first point
+    # ---- the first point
 
     def start(self, q, v, u, given):
-        """The guess with what is held at the values `given` by name, None where the guess has it, closed."""
+        """The closed guess with held quantities at the values `given` by name; None means the value of the guess."""
         robot, rates = self.robot, {}
         for name, x in given.items():
             if x is not None and name.startswith(OF_SPEED):
@@ -151,7 +151,7 @@ class Problem:
     def independent(self, robot, q, held):
         """Independent coordinates: those that are free by name or have bounds, and others that complete them.
 
-        What is held is best among these: then what is free moves none of it.
+        Held coordinates are preferred among these: then the unknowns do not move them.
         """
         ss = self._at_rest(robot, q, "auto")
         p = ss.K.shape[1]
@@ -159,13 +159,13 @@ class Problem:
         return _completed(place_rows, robot, q, ss.K, wanted, [*held, *ss.states[:p]], "coordinates")
 
     def _independent_speeds(self, robot, q, y):
-        """Independent velocities, those that are held or free by name among them."""
+        """Independent velocities, including those that are held or free by name."""
         named = [*self.speeds, *(name.removeprefix(OF_SPEED) for name in self.held if name.startswith(OF_SPEED))]
         at_places = coordinates_at(robot, q, y)
         if at_places is y and all_holonomic(robot) and set(named) <= set(y):
             return y
         ss = self._at_rest(robot, q, at_places)
-        own = [*y, *self.places]  # velocities of free joints, of which y are positions
+        own = [*y, *self.places]  # velocities of free joints, whose positions are in y
         if at_places is y:
             own = [name.removeprefix(OF_SPEED) for name in ss.states[len(y):]]
             if set(named) <= set(own):
@@ -173,7 +173,7 @@ class Problem:
         return _completed(read_rows, robot, q, ss.S, named, own, "velocities")
 
     def _at_rest(self, robot, q, independent):
-        """The linear model without forces, at rest but for what moving constraints demand."""
+        """The linear model without forces, at rest except for moving constraints."""
         rest = np.zeros(robot.nv)
         drift, v = velocity_error(robot, q, rest), rest
         if drift.any():
@@ -184,13 +184,13 @@ class Problem:
         return name in self.places and name not in self.actuators
 
     def is_parameter(self, name):
-        """Is it gravity, of a body, or a number of a spring?"""
+        """True for gravity and for parameters of bodies and springs."""
         return name in self.numbers.names and name not in self.actuators
 
-    # ---- all that is known there
+    # ---- all quantities at a point
 
     def point(self, robot, q, v, u, y, speeds, values, x=None, slope=None):
-        """The `Point` at a state that is closed, with the held `values`; of a family that of x, with the derivative of
+        """The `Point` at a closed state, with the held `values`; for a family the robot at x, with the derivative of
         the residual by x."""
         at_places = coordinates_at(robot, q, y)
         by_speeds = None if speeds == y and at_places is y else speeds
@@ -226,21 +226,21 @@ class Problem:
                      free)
 
     def _moving(self, y):
-        """Numbers of the independent coordinates that are free."""
+        """Indices of the independent coordinates that are free."""
         return [k for k, name in enumerate(y) if self.coordinates is None or name in self.coordinates]
 
     def _left(self, name, x):
-        """How far something at x may go down and up."""
+        """Largest decrease and increase of an unknown at x."""
         low, high = self.bounds.get(name, (-np.inf, np.inf))
         slack = 1e-9 * (1.0 + abs(x))
         if not low - slack <= x <= high + slack:
             raise InputError(f"bounds of {shown(name)}: the guess {x:.6g} is outside ({low:g}, {high:g})")
         return min(low - x, 0.0), max(high - x, 0.0)
 
-    # ---- further points
+    # ---- other points
 
     def moved(self, here, step):
-        """The point along a step of what is free."""
+        """The point after a step of the unknowns."""
         u, w, dy, moving = here.u.copy(), here.w.copy(), np.zeros(len(here.y)), self._moving(here.y)
         of_y, of_w, of_u, of_p = np.split(step, np.cumsum([len(moving), len(self.speeds), len(self.inputs)]))
         dy[moving] = of_y
@@ -264,11 +264,11 @@ class Problem:
         return replace(here, J=np.column_stack([here.J[:, :-1], aside.J[:, -1]]))
 
     def numbers_of(self, point):
-        """Values of the parameters that are free."""
+        """Values of the free parameters."""
         return np.array([point.free[name] for name in self.parameters])
 
     def placed(self, here, q, w, u, numbers, still):
-        """The point near q, which is closed first with what is held and coordinates that are `still`, by name, with
+        """The point near q, which is first closed with held coordinates and those in `still`, by name, with
         independent velocities w, inputs u and parameters."""
         robot = here.robot
         for name, x, before in zip(self.parameters, numbers, self.numbers_of(here)):
@@ -281,7 +281,7 @@ class Problem:
         return self.point(robot, q, v, u, here.y, here.speeds, here.values, x, here.J[:, -1])
 
     def made(self, x):
-        """The robot that the family has at x."""
+        """The robot that the family returns for x."""
         robot = self.family(float(x))
         require_robot(robot)
         for what in ("coordinate_names", "velocity_names", "virtual_names", "actuator_names"):
@@ -292,7 +292,7 @@ class Problem:
 
 
 def _velocity(robot, q, speeds, w):
-    """The velocity with the independent ones w."""
+    """The velocity with independent velocities w."""
     if w.any() or velocity_error(robot, q, np.zeros(robot.nv)).any():
         return complete_velocity(robot, q, dict(zip(speeds, w)))
     return np.zeros(robot.nv)
@@ -305,7 +305,7 @@ def read_rows(robot, q, wanted):
 
 
 def place_rows(robot, q, wanted):
-    """The rows that read the rates of these coordinates: of the position of a free joint, along its parent's axes."""
+    """The rows that read the rates of these coordinates; for the position of a free joint in axes of the parent."""
     chosen, rows = by_name(robot, wanted), read_rows(robot, q, wanted).copy()
     of_tree = chosen.rows.copy()
     turn_free_rows(robot.packed, q, of_tree, False)
@@ -314,7 +314,7 @@ def place_rows(robot, q, wanted):
 
 
 def coordinates_at(robot, q, y):
-    """Coordinates y of a linear model that are their places: names y themselves, but where a free joint is turned."""
+    """Coordinates y of a linear model as names of q: the same names, except for a free joint that is rotated."""
     chosen, rows = by_name(robot, y), place_rows(robot, q, y)
     on_tree = chosen.virtual < 0
     if (rows[on_tree] == chosen.rows[on_tree]).all():
@@ -323,7 +323,7 @@ def coordinates_at(robot, q, y):
 
 
 def is_coordinate(robot, name):
-    """Is there a number of this name in q, or of a cut joint?"""
+    """True if q, or a cut joint, has a number of this name."""
     return name in robot.coordinate_names or name in robot.virtual_names
 
 
@@ -337,8 +337,8 @@ def coordinate(robot, q, name):
 
 
 def _completed(rows_of, robot, q, N, wanted, others, what):
-    """Names whose rows, of `place_rows` or `read_rows`, determine the motions N: `wanted`, and what is needed of the
-    others, the first ones first."""
+    """Names whose rows, by `place_rows` or `read_rows`, determine the motions N: `wanted`, and as many of the others as
+    necessary, in their order."""
     wanted, p = list(dict.fromkeys(wanted)), N.shape[1]
     rows = rows_of(robot, q, wanted) @ N
     if np.linalg.svd(rows, compute_uv=False)[:len(wanted)].min(initial=1.0) < APART or len(wanted) > p:

@@ -1,4 +1,4 @@
-"""Newton's method for operating points: steps are the shortest ones where several do, stay within bounds, and are
+"""Newton's method for operating points: least-norm steps if there are several solutions, limited by bounds, and
 shortened until the residual falls.
 """
 # mypy: ignore-errors
@@ -11,19 +11,19 @@ from liedyn.mechanics.tree.rnea import rnea
 from liedyn.tasks.operating_points.equilibrium_problem import RANK
 
 SHORTEST = 1e-6
-"""Part of Newton's step below which shortening it further is given up."""
+"""Fraction of Newton's step below which it is not shortened further."""
 FALLS = 1e-4
-"""The residual must fall by this part of the step's own share."""
+"""Fraction of the predicted decrease by which the residual must fall."""
 ROUNDED = 1e-14
-"""Largest residual, scaled, of which no further step takes anything away."""
+"""Scaled residual below which no further step reduces it."""
 BALANCED = 1e-13
-"""Part of the largest generalised force that is rounding."""
+"""Generalised force, relative to the largest one, that is rounding."""
 ROUNDING, SOLVED = 1e-9, 1e-6
-"""Newton's step, as a part of what is free, and what it leaves of the residual, where that is rounding."""
+"""Newton's step, relative to the unknowns, and its relative residual, that mean rounding."""
 
 
 def search(problem, here, tolerance, iterations):
-    """The point where Newton's method ends, the number of its steps, and whether nothing accelerates there."""
+    """The last point of Newton's method, the number of its steps, and whether all accelerations vanish there."""
     for count in range(iterations + 1):
         size = sizes(here)
         left = (np.abs(here.r) * size).max(initial=0.0)
@@ -41,18 +41,18 @@ def search(problem, here, tolerance, iterations):
 
 
 def sizes(point):
-    """What scales the rows of the residual: that a unit change of what is free makes about 1."""
+    """Scales of the rows of the residual: a unit change of the unknowns then changes each by about 1."""
     return 1.0 / np.maximum(np.linalg.norm(point.J, axis=1), 1.0)
 
 
 def freedom(point):
-    """How many directions of what is free change nothing."""
+    """Number of directions of the unknowns in which the residual does not change."""
     s = np.linalg.svd(point.J * sizes(point)[:, None], compute_uv=False)
     return point.J.shape[1] - int((s > RANK * s.max(initial=0.0)).sum())
 
 
 def unmet(problem, point):
-    """Which balance is left, and why."""
+    """Name of the balance that is violated most, and the reason."""
     size = sizes(point)
     k, count = int((np.abs(point.r) * size).argmax()), len(point.w)
     reason = "what is free cannot take that away from here" + (", within its bounds" if problem.bounds else "")
@@ -65,11 +65,11 @@ def unmet(problem, point):
 
 
 def _step(J, r, room, bounded):
-    """The shortest least-squares step, no longer than there is room for."""
+    """The shortest least-squares step within the room of each unknown."""
     if bounded:
         from scipy.optimize import lsq_linear
 
-        least = np.finfo(float).tiny  # of the room: what is at its bound can turn round
+        least = np.finfo(float).tiny  # of the room: an unknown at its bound can move back
         return lsq_linear(J, r, (np.minimum(room[:, 0], -least), np.maximum(room[:, 1], least)), method="bvls").x
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
     keep = s > RANK * s.max(initial=0.0)
@@ -79,7 +79,7 @@ def _step(J, r, room, bounded):
 
 
 def _shortened(problem, here, step, size):
-    """The state a step further on, where the residual has fallen; None where no part of the step does that."""
+    """The state after the step, or a part of it, with a smaller residual; None if there is no such part."""
     before, part = np.linalg.norm(here.r * size), 1.0
     while part > SHORTEST:
         try:
@@ -93,8 +93,8 @@ def _shortened(problem, here, step, size):
 
 
 def _polished(problem, here, step, size):
-    """The point a last step further on, if the residual falls: soft directions are still to be balanced where the
-    residual of the stiff ones, which scale it, is met."""
+    """The point after one more step, if the residual falls: soft directions may still be unbalanced when the residual
+    of the stiff ones, which determine the scale, vanishes."""
     try:
         there = problem.moved(here, step)
     except (ClosureError, SingularConfigurationError, ModelError):
@@ -103,8 +103,8 @@ def _polished(problem, here, step, size):
 
 
 def _balanced(problem, here):
-    """The point a step further on, by forces instead of accelerations, if they are balanced there to rounding: what
-    hardly any inertia resists is accelerated by that. None if they are not."""
+    """The point after one more step in terms of forces instead of accelerations, if forces are balanced to rounding
+    there: rounding of forces accelerates motions with little inertia. None if they are not balanced."""
     robot, q, S, count = here.robot, here.q, here.ss.S, len(here.w)
     if not np.abs(here.r[count:]).max(initial=0.0) <= ROUNDING:
         return None
@@ -123,6 +123,6 @@ def _balanced(problem, here):
 
 
 def _is_rounding(here, step):
-    """Would the step take the residual away, and is it so small that the residual is rounding?"""
+    """True if the step would cancel the residual, and is so small that the residual is rounding."""
     is_solved = np.linalg.norm(here.r + here.J @ step) <= SOLVED * np.linalg.norm(here.r)
     return is_solved and bool((np.abs(step) <= ROUNDING * here.scale).all())

@@ -1,9 +1,8 @@
-"""Contacts of an operating point: those that touch stick, and must push and not slip where nothing accelerates.
+"""Contacts of an operating point: those that touch stick, and must push and not slip at the result.
 
-Which ones touch is seen from the guess. They are closed as equations while Newton's method works; then the dynamics
-of the robot itself, which decides about its contacts by complementarity (`liedyn.mechanics.contact.contact_modes`),
-says whether they hold: one that would pull is let go, one that has got into its surface is closed, and the search goes
-on.
+The guess determines which contacts touch. They are closed as equations during Newton's method; then the dynamics of the
+robot itself, with complementarity of contacts (`liedyn.mechanics.contact.contact_modes`), checks them: a contact that
+would pull is opened, one that is penetrated is closed, and the search continues.
 """
 import numpy as np
 
@@ -16,7 +15,7 @@ from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.elements.generalized import actuator_matrix
 
 NEAR = 1e-3
-"""Gap [m, rad] below which a contact of a guess is taken to touch."""
+"""Gap [m, rad] at the guess below which a contact touches."""
 
 
 def touching(robot, q, v):
@@ -39,7 +38,7 @@ def touching(robot, q, v):
 
 
 def gaps_of(robot, q):
-    """Gaps of the contacts that the state opens and closes, by name."""
+    """Gaps of the contacts that may open and close, by name."""
     contacts = watched(robot)
     residual = _rows(robot, q, np.zeros(robot.nv))[3]
     return dict(zip(contacts.names, contacts.side * residual[contacts.first]))
@@ -59,8 +58,8 @@ def with_closed(robot, closed):
 
 
 def held_up(robot, point, closed):
-    """What contacts do at a point of ``with_closed(robot, closed)``: those that should be closed, those of them that
-    slip though they rub, and the `ForwardDynamics` of the robot itself, None where others should be closed."""
+    """Contacts at a point of ``with_closed(robot, closed)``: names of those that should be closed, of those that slip
+    in spite of friction, and the `ForwardDynamics` of the robot itself, None if the closed contacts should change."""
     contacts = watched(robot)
     free = point.robot.switched(dict.fromkeys(contacts.names, True))
     deep = [name for name, gap in gaps_of(free, point.q).items() if name not in closed and gap < -DEEPEST]

@@ -1,14 +1,14 @@
-"""Special points between two points of a curve: where it turns, where others cross it, where stability changes.
+"""Special points between two points of a curve: turning points, branch points, changes of stability.
 
     turning point    the rate of the parameter along the curve changes its sign
     branch point     a real eigenvalue of N = [J S; t^T] [J S; t^T]_0^-1 goes through zero: the null space of J grows
     hopf             a pair of eigenvalues of A crosses the imaginary axis
-    flutter          two pairs on the axis meet and leave it: what is conservative or circulatory, without damping
-    divergence       a real eigenvalue of A goes through zero, and the curve neither turns nor is crossed
+    flutter         two pairs on the axis meet and leave it: conservative or circulatory systems without damping
+    divergence      a real eigenvalue of A goes through zero, and there is no turning or branch point
 
-Of N the eigenvalues in the left half-plane are counted, of A those in the right one: where a count differs, the step is
-halved until one difference is left in each part, so that two within a step do not cancel. What other branch crosses is
-found by going along the second null vector: its parameter says whether this is a pitchfork.
+For N the eigenvalues in the left half-plane are counted, for A those in the right one: if a count differs, the step is
+halved until each part has a single difference, so that two within a step do not cancel. The other branch at a branch
+point is found by a step along the second null vector: its parameter shows whether the branch point is a pitchfork.
 """
 # mypy: ignore-errors
 
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
     from liedyn.typing import Array
 
 AXIS, GREY = 1e-6, 30.0
-"""Real part, as a part of the largest eigenvalue, up to which one is on the imaginary axis; within this factor of it
-that cannot be told from rounding."""
+"""Real part, relative to the largest eigenvalue, below which an eigenvalue is on the imaginary axis; and the factor
+within which that cannot be distinguished from rounding."""
 CYCLIC = 1e-12
-"""Part of A below which a row or a column of it is zero."""
+"""Relative size below which a row or a column of A is zero."""
 TINY = 1e-11
-"""Part of a step in which changes are not told apart any more."""
+"""Fraction of a step below which changes are not separated any more."""
 TOGETHER = 1e-6
-"""Part of a step within which a change of stability is that of a turning or branch point."""
+"""Fraction of a step within which a change of stability belongs to a turning or branch point."""
 AT_A_FORK = 1e-2
-"""The same at a branch point, of the turning point of one of its branches."""
+"""The same fraction at a branch point, for the turning point of one of its branches."""
 NEARBY, VANISHES = 1e-2, 1e-3
-"""Part of a step on both sides of a zero eigenvalue, and the part of the product of all eigenvalues there below which
-it is zero."""
+"""Fraction of a step on both sides of a zero eigenvalue, and the ratio to the product of all eigenvalues there below
+which it is zero."""
 SINGULAR = 1e-6
-"""Singular values, relative to others or to those at the ends of a step, that are zero at a branch point which is known
-to `TINY`; and the scaled rate of a parameter that turns."""
+"""Singular values, relative to others or to those at the ends of a step, that are zero at a branch point located to
+`TINY`; and the scaled rate of a parameter at a turning point."""
 DEGREE = 12
-"""Of the polynomial that the parameter is within a step, as in `curve.AROUND`."""
+"""Degree of the polynomial that approximates the parameter within a step, as in `curve.AROUND`."""
 ASIDE, FAR = 1e-3, 100.0
-"""How far along the second null vector the other branch is looked for, scaled, and how many times as far that may be
-along the first one."""
+"""Scaled distance along the second null vector at which the other branch is searched, and the largest ratio of the
+distance along the first one."""
 
 
 @dataclass(frozen=True)
 class SpecialPoint:
-    """Where a branch turns, another one crosses it, or stability changes.
+    """A turning point, a branch point, or a change of stability of a branch.
 
     Attributes
     ----------
@@ -65,15 +65,15 @@ class SpecialPoint:
     parameter : float
     q, v, u : ndarray
     frequency : float
-        Of the oscillation [rad/s]; zero for the others.
+        Frequency of the oscillation [rad/s]; zero for other kinds.
     form : str
-        Of a branch point: "pitchfork", where the parameter of one of the two branches has an extremum;
-        "transcritical", where neither has; "vertical", where it is constant on the other one; "multiple", where more
-        than two branches may cross; "" where the other branch was not found, and for other kinds.
+        For a branch point: "pitchfork", if the parameter of one of the two branches has an extremum;
+        "transcritical", if neither has; "vertical", if it is constant on the other one; "multiple", if more
+        than two branches may cross; "" if the other branch was not found, and for other kinds.
     unstable : tuple of int
-        How many eigenvalues there are in the right half-plane before and behind it.
+        Number of eigenvalues in the right half-plane before and after it.
     crossing : Trim or None
-        A point of the other branch next to a branch point, from which `continuation` follows that.
+        A point of the other branch next to a branch point, from which `continuation` can follow it.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class SpecialPoint:
 
 
 def eigenvalues(A):
-    """Of A, sorted; those of cyclic coordinates and of what is conserved exactly zero."""
+    """Eigenvalues of A, sorted; exactly zero for cyclic coordinates and conserved quantities."""
     found = np.zeros(len(A), dtype=complex)
     others = _others(A)
     found[:len(others)] = others
@@ -105,7 +105,7 @@ def eigenvalues(A):
 
 
 def _others(A):
-    """The eigenvalues of A but for those of rows and columns of zeros."""
+    """The eigenvalues of A without those of zero rows and columns."""
     left, least = np.arange(len(A)), CYCLIC * np.abs(A).max(initial=0.0)
     while True:
         B = np.abs(A[np.ix_(left, left)])
@@ -117,17 +117,17 @@ def _others(A):
 
 
 def _size(*places):
-    """The largest eigenvalue of some places."""
+    """The largest absolute eigenvalue at some places."""
     return max(*(np.abs(eigenvalues(each.point.A)).max(initial=0.0) for each in places), np.finfo(float).tiny)
 
 
 def _unstable(place, size):
-    """How many eigenvalues are in the right half-plane."""
+    """Number of eigenvalues in the right half-plane."""
     return int((eigenvalues(place.point.A).real > AXIS * size).sum())
 
 
 def is_undecided(curve, place, before):
-    """Is the place itself special, or some eigenvalue so near to the axis that its side may be rounding?"""
+    """True if the place itself is special, or an eigenvalue is so near to the axis that its side may be rounding."""
     near = np.abs(eigenvalues(place.point.A).real) / _size(place, before)
     if ((near > AXIS / GREY) & (near < AXIS * GREY)).any() or abs(curve.along(place)) < SINGULAR:
         return True
@@ -139,7 +139,7 @@ def is_undecided(curve, place, before):
 
 
 def special_points(curve, a, h, b):
-    """Those between place a and place b, a step h further on, in their order, as pairs of a distance and a point."""
+    """Special points between place a and place b, a step h further on, in their order, as pairs (distance, point)."""
     return _Step(curve, a, h, b).special_points()
 
 
@@ -156,13 +156,13 @@ class _Step:
         return self.places[s]
 
     def special_points(self):
-        """Pairs of a distance and a point, in their order."""
+        """Pairs (distance, point), in their order."""
         h = self.h
         found = [self.branch_point(s) for s in self.crossings(0.0, h, self.left(0.0), self.left(h))]
         ends = [self.curve.along(self.at(s)) for s in (0.0, h)]
         if ends[0] * ends[1] < 0.0 and self.curve.problem.family is None:
             s = _root(lambda s: self.curve.along(self.at(s)), 0.0, h)
-            # where the curve turns at a fork, its tangent has lost digits
+            # at a fork the tangent of the turning branch has lost digits
             if all(abs(s - other) > (AT_A_FORK if more else TOGETHER) * h for other, _, *more in found):
                 found.append((s, "turning point"))
         elif ends[0] * ends[1] < 0.0 and not found:
@@ -184,11 +184,11 @@ class _Step:
     # ---- branch points
 
     def relative(self, s):
-        """N."""
+        """N at distance s."""
         return np.linalg.solve(self.base.T, self.curve.matrix(self.at(s)).T).T
 
     def left(self, s):
-        """How many eigenvalues of N are in the left half-plane."""
+        """Number of eigenvalues of N in the left half-plane."""
         return int((np.linalg.eigvals(self.relative(s)).real < 0.0).sum())
 
     def crossings(self, low, high, at_low, at_high):
@@ -198,20 +198,20 @@ class _Step:
         if abs(at_low - at_high) == 1:
             return [_root(lambda s: np.linalg.det(self.relative(s)), low, high)]
         middle = 0.5 * (low + high)
-        if high - low <= TINY * self.h:  # several at once, or a pair of complex eigenvalues, which is nothing
+        if high - low <= TINY * self.h:  # several at once, or a pair of complex eigenvalues, which is no branch point
             return [middle] if np.linalg.svd(self.relative(middle), compute_uv=False)[-1] < SINGULAR else []
         at = self.left(middle)
         return self.crossings(low, middle, at_low, at) + self.crossings(middle, high, at, at_high)
 
     def extrema(self):
-        """Distances where the parameter of a family has an extremum. Where `left` is the same on both sides, another
+        """Distances where the parameter of a family has an extremum. If `left` is the same on both sides, another
         branch crosses there in a pitchfork, and the null vector is the tangent."""
         value = np.vectorize(lambda s: self.curve.value(self.at(s).point))
         roots = Chebyshev.interpolate(value, DEGREE, (0.0, self.h)).deriv().roots()
         return [float(s.real) for s in roots if abs(s.imag) < TOGETHER * self.h and 0.0 < s.real < self.h]
 
     def branch_point(self, s):
-        """The distance and the branch point there; of a family it may be a turning point."""
+        """The distance and the branch point there; for a family it may be a turning point."""
         at = self.curve.through(self.a, s, self.h)
         if self.curve.turns(at, self.a):
             return s, "turning point"
@@ -221,7 +221,7 @@ class _Step:
         return s, "branch point", *self.fork(at, self.curve.aside(at, Vt[-1]))
 
     def fork(self, at, aside):
-        """The form of a branch point, and a point of the branch that crosses there: along the second null vector."""
+        """The form of a branch point, and a point of the branch that crosses there, along the second null vector."""
         curve, other = self.curve, Place(at.point, aside, at.U)
         try:
             there, back = (curve.step(other, side * ASIDE) for side in (1.0, -1.0))
@@ -248,18 +248,19 @@ class _Step:
             return []
         middle = 0.5 * (low + high)
         if high - low <= TINY * self.h:
-            return [low if at_low > at_high else high]  # the side with more of them
+            return [low if at_low > at_high else high]  # the side with more unstable eigenvalues
         at = self.unstable(middle)
         return self.changes(low, middle, at_low, at) + self.changes(middle, high, at, at_high)
 
     def to_the_axis(self, s):
-        """Where an eigenvalue that is just right of the axis at s is on it, the kind of that, and the frequency."""
+        """Distance where an eigenvalue that is just right of the axis at s is on the axis, its kind, and the
+        frequency."""
         right = [x for x in _others(self.at(s).point.A) if x.real > AXIS * self.size]
         near = min(right, key=lambda x: x.real)
         frequency = [abs(float(near.imag))] if abs(near.imag) > AXIS * self.size else []
 
         def real(x):
-            values = np.append(_others(self.at(x).point.A), np.inf)  # there may be none
+            values = np.append(_others(self.at(x).point.A), np.inf)  # there may be no eigenvalues
             nearest = values[np.abs(values - near).argmin()].real
             return nearest / self.size if np.isfinite(nearest) else 0.0
 
@@ -272,7 +273,7 @@ class _Step:
             aside *= 4.0
         if frequency:
             return s, "flutter", *frequency
-        # a pair that comes to zero along the axis, or an eigenvalue that has been right of it, and hardly so
+        # a pair that reaches zero along the axis, or an eigenvalue whose real part is rounding
         nearby = [abs(np.prod(_others(self.at(x).point.A))) for x in (max(s - NEARBY * self.h, 0.0), s,
                                                                      min(s + NEARBY * self.h, self.h))]
         return s, "divergence" if nearby[1] < VANISHES * max(nearby) else ""

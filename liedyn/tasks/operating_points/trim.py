@@ -1,22 +1,22 @@
 """Equilibria and steady motions: coordinates, speeds and inputs at which nothing accelerates.
 
 The residual is wdot(y, w, u, p), the accelerations of the independent velocities; its derivatives are the lower rows of
-the exact A and B of `linearize`, and so Newton's method on the manifold,
+the exact A and B of `linearize`, and so Newton's method on the manifold is
 
     [A_wy A_ww B_w P_w] (dy, dw, du, dp) = -wdot        R_h K dy = held value - value
 
-has no differences in it (`liedyn.tasks.operating_points.equilibrium_problem`, `liedyn.tasks.operating_points.newton`).
-Closing the loops at each step keeps the state on the manifold (`liedyn.close`).
+without finite differences (`liedyn.tasks.operating_points.equilibrium_problem`,
+`liedyn.tasks.operating_points.newton`). Closing the loops at each step keeps the state on the manifold
+(`liedyn.close`).
 
-From a guess to where a mechanism comes to rest, where Newton's method comes to a halt.
-
-All coordinates are free, and move as if in honey: dy/dt = wdot(y). In the metric of the inertia that is the way down
-along the slope of the potential energy, where there is one, and ends where the mechanism can rest. Pseudo-transient
-continuation (Kelley and Keyes 1998) takes implicit Euler steps, longer and longer ones as the residual falls,
+If Newton's method stops without a solution, and all coordinates are unknown, the mechanism is relaxed from the guess:
+coordinates move with strong damping, without inertia, dy/dt = wdot(y). If there is a potential energy, that is its
+steepest descent in the metric of the inertia, and ends at a stable equilibrium. Pseudo-transient continuation (Kelley
+and Keyes 1998) makes implicit Euler steps, which get longer as the residual falls,
 
     (1 / h - A_wy) dw = wdot        h_next = h |wdot| / |wdot next|
 
-until they are Newton's.
+until they are Newton steps.
 """
 # mypy: ignore-errors
 
@@ -49,14 +49,15 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike
 
 SHORT, LEAST, MOST = 0.1, 1e-12, 1e12
-"""The first step in time moves no coordinate further [rad, m]; steps in time at which it is given up, and at most."""
+"""Largest change of a coordinate [rad, m] in the first step in time; steps in time below which the relaxation ends
+without success, and the longest one."""
 STEPS, NEAR = 300, 1e-6
-"""How many steps there are, and the part of the residual from which on Newton's method takes over."""
+"""Largest number of steps, and the factor of the residual at which Newton's method takes over."""
 
 
 def relaxed(problem, here):
-    """The point where a mechanism nearly rests and the number of steps; None where it comes to no rest, or where
-    something else than all coordinates is free."""
+    """The point where a mechanism is nearly at rest and the number of steps; None if it does not come to rest, or if
+    the unknowns are not exactly all coordinates."""
     count = len(here.w)
     if here.y != here.speeds or here.free.keys() != set(here.y) or here.values or problem.bounds or here.w.any():
         return None, 0
@@ -66,10 +67,10 @@ def relaxed(problem, here):
         if before <= NEAR * start:
             return here, k
         try:
-            rates = place_rows(here.robot, here.q, here.y) @ here.ss.S  # of y, by velocities w
+            rates = place_rows(here.robot, here.q, here.y) @ here.ss.S  # rates of y by velocities w
             step = rates @ np.linalg.solve(np.eye(count) / h - here.J @ rates, here.r)
             longest = (here.room[:, 1] / np.maximum(np.abs(step), 1e-300)).min(initial=1.0)
-            if longest < 1.0 and h > LEAST:  # beyond, the linear model says little
+            if longest < 1.0 and h > LEAST:  # beyond this displacement the linear model is not valid
                 h *= 0.5
                 continue
             there = problem.moved(here, step)
@@ -89,42 +90,42 @@ def trim(robot: Robot, q: ArrayLike, v: ArrayLike | None = None, u: ArrayLike | 
          rank_tolerance: float = RANK_TOLERANCE) -> Trim:
     """Find an equilibrium, or a steady motion, near a guess.
 
-    Where does it come to rest under these inputs: ``trim(robot, q, u=[3.0])``. Which inputs hold this pose:
-    ``trim(robot, q, free=["motor"])``. Which spring does: ``trim(robot, q, free=["stiffness:spring"])``. Anything
-    between: coordinates, speeds, inputs, gravity and numbers of springs are given or free by name.
+    At which configuration does it come to rest under these inputs: ``trim(robot, q, u=[3.0])``. Which inputs hold this
+    configuration: ``trim(robot, q, free=["motor"])``. Which spring does: ``trim(robot, q, free=["stiffness:spring"])``.
+    In general, coordinates, speeds, inputs, gravity and spring parameters are given or unknown, by name.
 
     Parameters
     ----------
     robot : Robot
-        At its time where constraints move. Contacts that touch at the guess (nearer than 1 mm) are closed; one that
-        would have to pull is let go.
+        At its own time if constraints move. Contacts that touch at the guess (nearer than 1 mm) are closed; those that
+        would have to pull are opened.
     q : array_like, shape (..., nq)
         Guess of the configuration [rad, m; quaternions (x, y, z, w)]; its loops are closed first.
     v : array_like, shape (..., nv), optional
-        Velocity of a steady motion [rad/s, m/s]; default: at rest. Where that is not consistent, its independent
-        velocities count.
+        Velocity of a steady motion [rad/s, m/s]; default: at rest. If it violates the constraints, only its independent
+        velocities are used.
     u : array_like, shape (..., nu), or dict, optional
         Inputs of the actuators, given or a guess; default zero. Or some of them by name.
     hold : dict or sequence of str, optional
-        What is held, at values (...) by name, or where the guess has it: coordinates of the tree or of cut joints,
-        each one number; ``velocity:`` and the name of a coordinate; and numbers as in `free`.
+        Quantities that are held, at values (...) by name, or at the values of the guess: coordinates of the tree or of
+        cut joints, each one number; ``velocity:`` and the name of a coordinate; and parameters as in `free`.
     free : sequence of str, optional
-        What may change: coordinates; ``velocity:`` and the name of a coordinate; actuators, and where the robot
+        Unknowns: coordinates; ``velocity:`` and the name of a coordinate; actuators, or if the robot
         declares none ``force:`` and the name of a coordinate; ``gravity`` (its size, along its direction),
         ``gravity.x``, ``gravity.y``, ``gravity.z``; ``stiffness:``, ``damping:``, ``rest:`` and the name of a joint
         with one coordinate; ``stiffness:``, ``damping:``, ``preload:``, ``length:`` or ``rest:`` and the name of a
-        force element; ``mass:``, ``com.x:``, ``inertia.xx:`` and the name of a body (`sensitivities` says which).
-        Default: all coordinates that are not held. Without a coordinate among them, the pose is given; with some, the
+        force element; ``mass:``, ``com.x:``, ``inertia.xx:`` and the name of a body (see `sensitivities`).
+        Default: all coordinates that are not held. If no coordinate is named here, the configuration is held; else the
         other independent coordinates are held.
     bounds : dict, optional
-        (lowest, highest) by name of what is free.
+        (lowest, highest) by name of an unknown.
     tolerance : float
-        Largest acceleration that counts as none, as a part of the largest one that a unit change of what is free makes
-        (or of 1).
+        Largest acceleration that counts as zero, relative to the largest one that a unit change of the unknowns causes
+        (or to 1).
     iterations : int
-        Steps after which the search ends.
+        Largest number of steps.
     rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
+        Pivots of G below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -133,22 +134,22 @@ def trim(robot: Robot, q: ArrayLike, v: ArrayLike | None = None, u: ArrayLike | 
     Raises
     ------
     TrimError
-        None is reached; says which acceleration is left, and of what size, or which contact slips. In a batch all other
-        states are in the error.
+        No equilibrium was found; the message names the acceleration that is left and its size, or the contact that
+        slips. For a batch the error has all other states.
     InputError
-        A shape that does not fit, an unknown name, a guess out of its bounds, a contact that slips at the guess, or
-        what is free can change nothing.
+        A shape does not fit, a name is unknown, the guess violates its bounds, a contact slips at the guess, or
+        the unknowns have no effect.
     ClosureError
         The loops do not close with the coordinates that are held.
 
     Notes
     -----
-    Newton's method on the manifold, with exact derivatives: it finds equilibria that are unstable, too. Where it comes
-    to a halt, and all coordinates and nothing else are free, the mechanism goes on as if in honey to where it rests
-    (`liedyn.tasks.operating_points.trim`), which is stable.
+    Newton's method on the manifold, with exact derivatives, finds unstable equilibria too. If it stops, and the
+    unknowns are exactly all coordinates, the mechanism moves with strong damping, without inertia, to a stable
+    equilibrium (`liedyn.tasks.operating_points.trim`).
 
-    With velocities the condition is that they stay: steady turning, rolling at constant speed. `Trim.drift` says
-    whether the motion goes on like that.
+    With velocities the condition is that they stay constant: steady turning, rolling at constant speed. `Trim.drift`
+    shows whether the motion remains steady.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def _inputs(robot, u):
 
 
 def _broadcast(robot, q, v, u, given):
-    """The leading shape that all share, and rows."""
+    """The common leading shape of all arguments, and their rows."""
     lead, q, v = states(robot, q=q, v=np.zeros(robot.nv) if v is None else v)
     shapes = {"q and v": lead, "u": u.shape[:-1]} | {
         f"hold of {shown(name)}": x.shape for name, x in given.items() if x is not None}
@@ -231,7 +232,7 @@ def _broadcast(robot, q, v, u, given):
 
 
 def _solve(robot, q, v, u, given, ways, limits):
-    """The `Trim` near one guess; `ways` are what `Problem` takes besides, `limits` what `search` does."""
+    """The `Trim` near one guess; `ways` are further arguments of `Problem`, `limits` those of `search`."""
     if not watches(robot):
         problem, here, count = _search(robot, q, v, u, given, ways, limits)
         return outcome(problem, here, count, True)

@@ -1,4 +1,4 @@
-"""What `trim` finds, and what it says where it finds nothing."""
+"""The result of `trim`, and its error."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 class TrimError(LiedynError):
-    """There is no equilibrium near the guess; `trim` says which balance is left, and the error has the last try.
+    """No equilibrium was found near the guess; the message names the remaining balance, and the error has the last
+    point.
 
     Attributes
     ----------
     nearest : Trim
-        Where the search ended, ``reached`` False; of a batch all states, those that were reached too. States that have
-        no place (loops that do not close) are NaN.
+        The last point of the search, with ``reached`` False; for a batch all states, including those that were reached.
+        States whose loops do not close are NaN.
 
     Examples
     --------
@@ -56,25 +57,25 @@ class Trim:
     tau : ndarray, shape (..., nv)
         The generalised forces of these inputs.
     residual : dict
-        Acceleration that is left, by name of an independent coordinate [rad/s^2, m/s^2], shape (...).
+        Remaining acceleration, by name of an independent coordinate [rad/s^2, m/s^2], shape (...).
     drift : dict
-        Rate of that acceleration along the motion [rad/s^3, m/s^3], shape (...): the motion goes on steadily where this
-        is zero too; else nothing accelerates at this instant only.
+        Rate of that acceleration along the motion [rad/s^3, m/s^3], shape (...): the motion is steady if this is zero
+        too; else the accelerations vanish at this instant only.
     freedom : int or ndarray of int
-        How many directions of what is free change nothing: the equilibrium is one of so many dimensions, and the
-        nearest one was taken.
+        Number of directions of the unknowns in which nothing changes: equilibria form a set of that dimension, and the
+        nearest one is returned.
     iterations : int or ndarray of int
     reached : bool or ndarray of bool
     parameters : dict
-        Values of gravity and of numbers of springs that were free or held, by name, shape (...); "parameter" where
+        Values of gravity and of spring parameters that were free or held, by name, shape (...); "parameter" if
         robots are a function of one.
     contacts : dict
-        What each one-sided constraint does, by name, as in `ForwardDynamics`.
+        Mode of each one-sided constraint, by name, as in `ForwardDynamics`.
     contact_wrenches : dict
-        By name of a one-sided constraint the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the
-        body at its child side.
+        For each one-sided constraint, by name, the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on
+        the body at its child side.
     robot : Robot or ndarray of Robot
-        With these parameters.
+        The robot with these parameters.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def outcome(problem, here, count, reached, found=None):
 
 
 def stacked(results, lead):
-    """One `Trim` of a batch; None among the results stands for a state of which nothing is known."""
+    """One `Trim` of a batch; a result None gives NaN."""
     known = next(each for each in results if each is not None)
 
     def together(parts, like):

@@ -1,18 +1,18 @@
 """Optimal motions of trees and closed mechanisms: direct collocation and multiple shooting in charts of the manifold.
 
-| file | what it has |
+| file | content |
 |---|---|
 | `charts` | tangent-space charts of the constraint manifold, many states at once |
-| `dynamics` | accelerations there with exact derivatives, rates in charts |
-| `samples` | the unknowns; states and inputs with their derivatives by them |
+| `dynamics` | accelerations at states with exact derivatives, rates in charts |
+| `samples` | the unknowns; states and inputs with their derivatives by the unknowns |
 | `collocation`, `shooting` | two transcriptions |
-| `cost`, `limits`, `conditions`, `path_functions` | what is wanted |
-| `demands` | all of that, as users give it |
+| `cost`, `limits`, `conditions`, `path_functions` | terms of the cost and of the constraints |
+| `demands` | all of these, from the arguments of `optimize_motion` |
 | `between_nodes` | limits between the nodes |
-| `program` | all of it as a nonlinear program |
+| `program` | the nonlinear program |
 | `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |
-| `solving` | the program as solvers see it; Hessians that are not known, learnt node by node |
-| `interior_point`, `scipy_solver`, `ipopt_solver`; `nlp_solver` | solvers; what they are told |
+| `solving` | the program in the form of solvers; approximation of unknown Hessians, node by node |
+| `interior_point`, `scipy_solver`, `ipopt_solver`; `nlp_solver` | solvers; their options |
 | `guess`, `flow`, `refinement` | first guesses; integration for comparison; finer meshes |
 | `optimal_motion_result`, `optimize` | the result; the public function |
 """

@@ -1,16 +1,17 @@
-"""Elimination of sparse symmetric matrices of which a few rows and columns are full, such as those of the duration.
+"""Elimination of sparse symmetric matrices with a few full rows and columns, such as those of the duration.
 
-Pivots that are chosen for their size spread a full row over the factors. So full ones are left to the end,
+Pivoting by size would spread a full row over the factors. Therefore full rows and columns are eliminated last,
 
     [K  C] [x]   [b]        S = D - C^T K^-1 C,  z = S^-1 (c - C^T K^-1 b),  x = K^-1 b - K^-1 C z
     [C' D] [z] = [c]
 
-and only K is factored. Only columns of unknowns are left out: [[B, A^T], [A, 0]] stays regular without them where B is
+and only K is factored. Only columns of unknowns are treated so: [[B, A^T], [A, 0]] stays regular without them if B is
 positive along the constraints A, but not without constraints.
 
-Unknowns meet those of their own interval and of the next one, so K has a narrow band in the order of time, which the
-algorithm of Cuthill and McKee (1969) finds. Elimination in a band takes time and memory in proportion to the number of
-intervals; where there is none, it is sparse. Products such as A A^T are not made: a full column of A fills them.
+Unknowns are coupled to those of their own interval and of the next one, so K has a narrow band in the order of time,
+which the algorithm of Cuthill and McKee (1969) finds. Elimination in a band takes time and memory proportional to the
+number of intervals; without a narrow band, it is sparse. Products such as A A^T are not formed: a full column of A
+would fill them.
 """
 # mypy: ignore-errors
 import numpy as np
@@ -23,22 +24,22 @@ from scipy.sparse.linalg import splu
 from liedyn.machine.memory import require_memory
 
 FULL, MANY = 0.25, 20.0
-"""Columns with a larger part of all rows are full, and those with so many times as many entries as others have."""
+"""Columns are full if they have a larger fraction of all rows, and so many times as many entries as others have."""
 REPEATED = 1e-13
-"""Squares of singular values below this part of the largest row's are zero: rows that repeat each other."""
+"""Squares of singular values below this part of the largest row's are zero: redundant rows."""
 NARROW = 0.5
-"""Bands of more diagonals than this part of all are wide: sparse factors are smaller then."""
+"""Bands with more diagonals than this fraction of all are wide: sparse factors are then smaller."""
 
 
 class Bordered:
-    """Factors of a matrix, sparse by columns, whose first rows and columns are those of so many unknowns.
+    """Factors of a matrix, sparse by columns, whose first `unknowns` rows and columns belong to unknowns.
 
     Raises
     ------
     RuntimeError
-        It is singular, as for `scipy.sparse.linalg.splu`.
+        The matrix is singular, as for `scipy.sparse.linalg.splu`.
     InputError
-        Its factors need more memory than there is.
+        The factors need more memory than there is.
     """
 
     def __init__(self, M, unknowns):
@@ -63,7 +64,7 @@ class Bordered:
 
 
 def least_squares(A, epsilon):
-    """Factors of [[1, A^T], [A, -epsilon]] for sparse A (m, n), None where they are singular."""
+    """Factors of [[1, A^T], [A, -epsilon]] for sparse A (m, n), None if they are singular."""
     m, n = A.shape
     try:
         return Bordered(block_array([[eye_array(n), A.T], [A, -epsilon * eye_array(m)]]).tocsc(), n)
@@ -72,14 +73,14 @@ def least_squares(A, epsilon):
 
 
 def least_step(A, b):
-    """The least x with A x = b, for sparse A (m, n) whose rows may repeat each other; None where there is none."""
+    """The least-norm x with A x = b, for sparse A (m, n) that may have redundant rows; None if there is none."""
     largest = np.asarray(A.multiply(A).sum(axis=1)).max(initial=0.0)
     factor = least_squares(A, REPEATED * largest) if largest > 0.0 else None
     return None if factor is None else factor.solve(np.concatenate([np.zeros(A.shape[1]), b]))[:A.shape[1]]
 
 
 def is_positive(B):
-    """Is a symmetric matrix, sparse by columns, positive definite?"""
+    """True if a symmetric matrix, sparse by columns, is positive definite."""
     first, last = _split(B, B.shape[0])
     K = B[first][:, first] if len(last) else B
     order, band, rows, columns = _in_band(K)
@@ -101,17 +102,17 @@ def is_positive(B):
 
 
 def _is_positive_sparse(B):
-    """By elimination without pivots, which then meets positive ones only."""
+    """By elimination without pivoting, which then meets positive pivots only."""
     require_memory(f"elimination of {B.shape[0]} unknowns", 12.0 * float(B.shape[0]) ** 2)
     try:
         factor = splu(B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    except RuntimeError:  # singular
+    except RuntimeError:  # the matrix is singular
         return False
     return bool((factor.perm_r == factor.perm_c).all() and (factor.U.diagonal() > 0.0).all())
 
 
 def _split(M, unknowns):
-    """Rows that are not full, and full ones of unknowns: none, where more than a few are."""
+    """Rows that are not full, and the full ones of unknowns: none of these if more than a few are full."""
     entries = np.diff(M.indptr)
     full = entries > min(FULL * M.shape[0], MANY * np.median(entries)) if len(entries) else entries > 0
     full[unknowns:] = False
@@ -121,7 +122,7 @@ def _split(M, unknowns):
 
 
 def _in_band(K):
-    """An order of the rows with a narrow band, its width, and where entries of K are in this order."""
+    """An order of the rows with a narrow band, its width, and the positions of entries of K in this order."""
     order = reverse_cuthill_mckee(K, symmetric_mode=True)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -133,7 +134,7 @@ def _factored(K):
     """A function that solves K x = b for b (n,) or (n, m)."""
     order, band, rows, columns = _in_band(K)
     wide = band > NARROW * len(order)
-    require_memory(f"elimination of {len(order)} unknowns",  # the sparse one ends the process where it gets none
+    require_memory(f"elimination of {len(order)} unknowns",  # SciPy's sparse elimination would end the process
                    len(order) * (24.0 * len(order) if wide else 8.0 * (3 * band + 1)))
     if wide:
         return splu(K, permc_spec="MMD_AT_PLUS_A").solve

@@ -1,16 +1,16 @@
-"""Multipliers of limits, from one mesh to another.
+"""Transfer of the multipliers of limits from one mesh to another.
 
-What a limit along the motion pushes with is a density over time. The multiplier of its row at a node is that density
-times the weight of the node, the time for which it stands; so densities are what is read at other nodes. Multipliers of
-equations follow from those of limits, by least squares (`liedyn.tasks.optimal_motion.interior_point`).
+The multiplier of a limit along the motion is a density over time. The multiplier of its row at a node is that density
+times the weight of the node, the time that it represents; so densities are interpolated at the nodes of another mesh.
+Multipliers of equations then follow by least squares (`liedyn.tasks.optimal_motion.interior_point`).
 """
 import numpy as np
 
 
 def densities(program, of_c, of_z):
-    """By name of limits along the motion: times as parts of the duration, and densities there.
+    """By name of limits along the motion: times relative to the duration, and densities there.
 
-    of_c and of_z are multipliers of the rows of c and of the limits of z. Positive ones push down from upper limits.
+    of_c and of_z are multipliers of the rows of c and of the limits of z; positive at active upper limits.
     """
     found = {}
     for name, places, part, weight in _limits(program):
@@ -20,7 +20,7 @@ def densities(program, of_c, of_z):
 
 
 def multipliers(program, found):
-    """Multipliers of the rows of c and of the limits of z for such densities; zero where there are none."""
+    """Multipliers of the rows of c and of the limits of z for such densities; zero for names without densities."""
     of_c, of_z = np.zeros(len(program.labels)), np.zeros(len(program.scale))
     for name, places, part, weight in _limits(program):
         if name in found:
@@ -29,7 +29,7 @@ def multipliers(program, found):
 
 
 def _limits(program):
-    """Of each limit: its name (of unknowns a pair), the places of its multipliers, parts of the duration, weights."""
+    """For each limit: its name (a pair for unknowns), indices of its multipliers, relative times, weights."""
     t = program.transcription
     layout = t.layout
     weights = _weights(t)
@@ -51,6 +51,6 @@ def _limits(program):
 
 
 def _weights(t):
-    """Times, as parts of the duration, that nodes stand for."""
+    """Lengths of time, relative to the duration, that nodes represent."""
     lengths = np.diff(t.part, prepend=0.0, append=1.0)
     return 0.5 * (lengths[1:] + lengths[:-1])

@@ -1,17 +1,17 @@
 """Tangent-space charts of the constraint manifold, each about a reference configuration, for many states at once.
 
-Coordinates of a state (q, v) in the chart about q_r, with R_y an orthonormal basis of the variations there that the
-holonomic constraints leave, and R_w one of the velocities that all constraints leave:
+Coordinates of a state (q, v) in the chart about q_r, with R_y an orthonormal basis of the variations of q that the
+holonomic constraints allow at q_r, and R_w one of the velocities that all constraints allow:
 
     y = R_y log(q_r^-1 q)        w = R_w v
 
-Back, (q, v) solves the constraints together with these rows, by Newton's method on the configuration group: whatever
-(y, w) is, the state closes the loops to rounding. These are the local coordinates of Bordalba, Schoels, Ros, Porta and
-Diehl 2023 ("Direct collocation methods for trajectory optimization in constrained robotic systems", IEEE T-RO), with
-rates that need not be those of y: w are quasi-velocities, so that balls, floating bases and rolling need nothing else.
+Conversely, (q, v) solves the constraints together with these rows, by Newton's method on the configuration group: for
+any (y, w) the state closes the loops to rounding. These are the local coordinates of Bordalba, Schoels, Ros, Porta and
+Diehl 2023 ("Direct collocation methods for trajectory optimization in constrained robotic systems", IEEE T-RO), where
+w need not be the rates of y: they are quasi-velocities, which include ball joints, floating bases and rolling.
 
-The rate of y, and the variation of y along a displacement eta of q, is R_y J(d) v and R_y J(d) eta with
-d = log(q_r^-1 q) and J the inverse right Jacobian, joint by joint: one for coordinates that add up.
+The rate of y, and the variation of y along a displacement eta of q, are R_y J(d) v and R_y J(d) eta with
+d = log(q_r^-1 q) and J the inverse right Jacobian, joint by joint: J = 1 for coordinates in R^n.
 """
 from typing import NamedTuple
 
@@ -29,18 +29,18 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference, integrate
 
 NEWTON_STEPS, CONVERGED = 25, 1e-13
-"""Newton doubles the digits with each step; one of CONVERGED changes nothing that double precision could show next."""
+"""Newton's method doubles the digits in each step; after one below CONVERGED the next is below double precision."""
 LARGEST_TURN = 0.5 * np.pi
-"""A chart ends at a quarter turn of a ball or free joint: J is far from singular there."""
+"""Largest rotation [rad] of a ball or free joint in a chart: J is far from singular there."""
 
 
 class LeftChartError(LiedynError):
-    """A state has no place in its chart: the chart has to move.
+    """A state is outside its chart: the chart has to be moved.
 
     Attributes
     ----------
     rows : ndarray of int
-        Which of the states.
+        Indices of these states.
     """
 
     def __init__(self, rows):
@@ -59,7 +59,7 @@ class Charts(NamedTuple):
 
     @property
     def sizes(self):
-        """How many coordinates y, and how many of y and w together."""
+        """Number of coordinates y, and of y and w together."""
         return self.R_y.shape[1], self.R_y.shape[1] + self.R_w.shape[1]
 
     def displacement(self, k, q):
@@ -77,7 +77,7 @@ class Charts(NamedTuple):
         return np.concatenate([y, np.einsum("bij,bj->bi", self.R_w[k], v)], axis=1)
 
     def turned_rows(self, k, d):
-        """R_y J(d): what a displacement of q changes y by."""
+        """R_y J(d): the derivative of y by a displacement of q."""
         R = self.R_y[k]
         if self.groups:
             R = R.copy()
@@ -86,14 +86,14 @@ class Charts(NamedTuple):
         return R
 
     def turned(self, d, N):
-        """J(d) N: displacements d changes by along the columns of N (count, nv, columns)."""
+        """J(d) N: the change of displacements d along the columns of N (count, nv, columns)."""
         found = N.copy()
         for group in self.groups:
             found[:, group] = inverse_jacobian(d[:, group]) @ N[:, group]
         return found
 
     def rate_slopes(self, k, d, v):
-        """R_y d(J(d) v)/dd: how the rate of y changes with d; None where coordinates add up."""
+        """R_y d(J(d) v)/dd: the derivative of the rate of y by d; None if all coordinates belong to R^n."""
         if not self.groups:
             return None
         found = np.zeros_like(self.R_y[k])
@@ -102,12 +102,12 @@ class Charts(NamedTuple):
         return found
 
     def configurations(self, k, y, start=None):
-        """The configuration with coordinates y[i] in chart k[i], from a start next to it.
+        """The configurations with coordinates y[i] in charts k[i], from a start nearby.
 
         Raises
         ------
         LeftChartError
-            Newton's method finds none.
+            Newton's method does not converge.
         """
         robot, R = self.robot, self.R_y[k]
         q = integrate(robot, self.q[k], np.einsum("bji,bj->bi", R, y))
@@ -130,23 +130,23 @@ class Charts(NamedTuple):
             q = integrate(robot, q, step)
             if (largest <= CONVERGED * size).all():
                 return q
-        if start is not None:  # it was not that near
+        if start is not None:  # the start was too far away
             return self.configurations(k, y)
         raise LeftChartError(np.flatnonzero(~(largest <= CONVERGED * size)))
 
     def states(self, k, x, start=None):
-        """The state (q, v) with coordinates x[i] = (y, w) in chart k[i]."""
+        """The states (q, v) with coordinates x[i] = (y, w) in charts k[i]."""
         p = self.R_y.shape[1]
         q = self.configurations(k, x[:, :p], start)
         return q, self.velocities(k, q, x[:, p:])
 
     def velocities(self, k, q, w):
-        """The velocity with coordinates w[i] in chart k[i] that the constraints allow at q[i]."""
+        """The velocities with coordinates w[i] in charts k[i] that satisfy the constraints at q[i]."""
         if not self.robot.row_names:
             return np.einsum("bji,bj->bi", self.R_w[k], w)
         G = constraint_jacobian(self.robot, q)
         v = np.zeros((len(q), self.robot.nv))
-        for _ in range(2):  # the second time takes away what normal equations leave
+        for _ in range(2):  # the second iteration removes the error of the normal equations
             given, read = np.einsum("bij,bj->bi", G, v), np.einsum("bij,bj->bi", self.R_w[k], v)
             v = v + _solve(np.concatenate([G, self.R_w[k]], axis=1), np.concatenate([-given, w - read], axis=1))
         return v
@@ -171,7 +171,7 @@ def charts_about(robot, q):
 
 
 def _null_spaces(robot, G):
-    """Orthonormal bases of the null spaces of matrices of one rank."""
+    """Orthonormal bases of the null spaces of matrices with the same rank."""
     n = G.shape[2]
     if not G.shape[1]:
         return np.broadcast_to(np.eye(n), (len(G), n, n)).copy()
@@ -186,8 +186,8 @@ def _null_spaces(robot, G):
 
 
 def _solve(Z, right):
-    """Solutions of Z x = right where equations may be redundant but agree: by normal equations, as Newton's method
-    corrects what those lose."""
+    """Solutions of Z x = right, whose equations may be redundant but consistent: by normal equations, whose loss of
+    digits Newton's method corrects."""
     transposed = Z.swapaxes(1, 2)
     try:
         return np.linalg.solve(transposed @ Z, (transposed @ right[:, :, None]))[:, :, 0]
@@ -207,5 +207,5 @@ def rate_slope(d, r):
 
 
 def rate_curvature(d, r, on):
-    """The second derivatives of on . J(d) r by d, likewise."""
+    """The second derivatives of on . J(d) r by d, for rotation vectors or twists."""
     return (so3_right_jacobian_inverse_curvature if d.shape[-1] == 3 else right_jacobian_inverse_curvature)(d, r, on)

@@ -5,11 +5,11 @@ points c_i (0 and 1 among them) are those of the motion,
 
     x_i = x_0 + h sum_j a_ij f(x_j, u_j)        i = 2 .. s
 
-the method Lobatto IIIA of order 2 s - 2 (Hairer and Wanner 1996, IV.5): s = 3 is Hermite-Simpson's. The points inside
-are unknowns of their own ("separated"): equations stay sparse and explicit in them, whatever s is. The last point is
-the first one of the next interval, read in the chart of this one. Inputs are unknowns at all points, continuous from
-interval to interval, a polynomial of degree s - 1 in between. Ends are points: what is asked for of knots is met there
-and not extrapolated to, as with Gauss's or Radau's points.
+the method Lobatto IIIA of order 2 s - 2 (Hairer and Wanner 1996, IV.5): s = 3 is Hermite-Simpson. The interior points
+are unknowns ("separated" form): the equations stay sparse and explicit in them for any s. The last point is the first
+one of the next interval, expressed in the chart of this one. Inputs are unknowns at all points, continuous between
+intervals, and polynomials of degree s - 1 within them. As the ends are points, conditions at knots are satisfied there
+and not extrapolated, in contrast to Gauss or Radau points.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @once
 def lobatto(s):
     """Points c (s,) in [0, 1], the matrix a (s, s) of integrals from 0 to c_i, and as columns the coefficients of
-    the polynomials that are one at a point, lowest power first."""
+    the Lagrange polynomials, lowest power first."""
     inside = np.polynomial.legendre.Legendre.basis(s - 1).deriv().roots()
     c = np.concatenate([[0.0], 0.5 * (1.0 + np.sort(inside.real)), [1.0]])
     polynomials = np.linalg.inv(np.vander(c, increasing=True))
@@ -43,12 +43,12 @@ class Collocation:
     Attributes
     ----------
     charts : Charts
-        N + 1, one about each knot; that of a knot is the chart of the interval that begins there.
+        N + 1 charts, one about each knot; each is the chart of the interval that begins at its knot.
     mesh : ndarray, shape (N + 1,)
-        Knots as parts of the duration, from 0 to 1.
+        Knots relative to the duration, from 0 to 1.
     layout : Layout
     part, row, chart : ndarray
-        Of all nodes: times as parts of the duration, rows of inputs, numbers of charts.
+        For all nodes: times relative to the duration, rows of inputs, indices of charts.
     """
 
     name = "collocation"
@@ -100,7 +100,7 @@ class Collocation:
         return nodes, nodes, defects.ravel(), blocks, motion
 
     def bend(self, z, motion, multipliers, hessians):
-        """Add multipliers times defects to `NodeHessians`."""
+        """Adds multipliers times defects to `NodeHessians`."""
         N, s, n = len(self.mesh) - 1, self.points, self.layout.x
         m, k, h, duration = multipliers.reshape(N, s - 1, n), np.arange(N), np.diff(self.mesh), z[-1]
         on_f = -h[:, None, None] * np.einsum("ij,kix->kjx", self._a[1:], m)
@@ -113,7 +113,8 @@ class Collocation:
             hessians.add_by_duration(nodes, np.einsum("kx,kxj->kj", on_f[:, j], by))
 
     def inside(self, z, motion, k, part):
-        """Coordinates in chart k[i], at parts of intervals k[i], and inputs there: the polynomials of the solution."""
+        """Coordinates in charts k[i], at fractions of intervals k[i], and inputs there: the polynomials of the
+        solution."""
         duration, s, (_, _, polynomials) = z[-1], self.points, lobatto(self.points)
         nodes = self._nodes[k]
         of = [rates_in(self.charts, k, type(motion)(*(each[nodes[:, j]] for each in motion))) for j in range(s)]
@@ -124,6 +125,6 @@ class Collocation:
         return x, self.inputs(z, k, part)
 
     def inputs(self, z, k, part):
-        """Inputs at parts of intervals k[i]."""
+        """Inputs at fractions of intervals k[i]."""
         values = part[:, None] ** np.arange(self.points) @ lobatto(self.points)[2]
         return np.einsum("ij,ijn->in", values, self.layout.split(z)[1][self._nodes[k]])

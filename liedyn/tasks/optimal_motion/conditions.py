@@ -1,4 +1,4 @@
-"""What is asked for at the start, at the goal and on the way: states, configurations, named coordinates, targets."""
+"""Conditions at the start, at the goal and in between: states, configurations, named coordinates, targets."""
 # mypy: ignore-errors
 from dataclasses import dataclass
 
@@ -23,13 +23,13 @@ class Condition:
     Attributes
     ----------
     q : ndarray, shape (nq,), or None
-        The configuration, where all of it is given.
+        The configuration, if all of it is given.
     v : ndarray, shape (nv,), or None
-        The velocity, where all of it is given.
+        The velocity, if all of it is given.
     rows : tuple of Rows
-        What is given otherwise.
+        Other conditions.
     values : dict
-        Coordinates by name, to begin with.
+        Coordinates by name, for the first guess.
     targets : tuple of Target
     """
 
@@ -40,7 +40,7 @@ class Condition:
     targets: tuple = ()
 
     def near(self, robot, q):
-        """A configuration that satisfies it, from one next to it."""
+        """A configuration that satisfies the condition, from one nearby."""
         if self.q is not None:
             return self.q
         if self.targets:
@@ -51,12 +51,12 @@ class Condition:
 
 
 def condition(robot, name, given, at_rest):
-    """A `Condition` of what users give: (what, v), or what alone, which then is at rest or has any velocity.
+    """A `Condition` from the user's argument: (what, v), or what alone, which is then at rest or has any velocity.
 
     Raises
     ------
     InputError
-        It cannot be understood, a shape does not fit, a name is unknown, or v opens a loop.
+        The argument cannot be interpreted, a shape does not fit, a name is unknown, or v opens a loop.
     ClosureError
         A loop is open at q.
     """

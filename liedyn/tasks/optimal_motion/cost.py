@@ -1,9 +1,9 @@
-"""What a motion costs: integrals of effort, time, speed, distance from a posture and users' functions; an end cost.
+"""The cost of a motion: integrals of effort, time, speed, distance from a posture and users' functions; an end cost.
 
     J = T sum_i w_i L(t_i, q_i, v_i, u_i) + E(T, q, v, u at the end)
 
-Derivatives are exact, of users' functions the first ones. The Hessian of effort, speed and posture is that of Gauss and
-Newton, and what the curvature of the manifold adds to it (`bend`).
+Derivatives are exact; users' functions have first derivatives only. The Hessian of effort, speed and posture is the
+Gauss-Newton matrix plus the terms of the curvature of the manifold (`bend`).
 """
 import numpy as np
 
@@ -17,7 +17,7 @@ KINDS = "effort", "time", "velocity", "posture", "function", "terminal"
 
 
 class Cost:
-    """The terms of a cost, checked; see `optimize_motion` for how users give them."""
+    """The terms of a cost, checked; the arguments are described in `optimize_motion`."""
 
     def __init__(self, robot, given):
         if given is None or isinstance(given, str):
@@ -45,8 +45,8 @@ class Cost:
                 raise InputError(f"cost {name!r} must be a PathFunction, got {shown(x)}")
 
     def running(self, s, duration):
-        """Of effort, time, speed and posture at samples s of a quadrature: the value, its gradient (size of the local
-        columns) and that by the duration, and the blocks of Gauss and Newton's Hessian."""
+        """Effort, time, speed and posture at samples s of a quadrature: the value, its gradient (size of the local
+        columns), its derivative by the duration, and the blocks of the Gauss-Newton Hessian."""
         L, by = np.full(len(s.t), self.time), np.zeros((len(s.t), s.dq.shape[2]))
         H = np.zeros((len(s.t), *s.dq.shape[2:] * 2))
         for x, dx, W in ((s.u, s.du, self.effort), (s.v, s.dv, self.speed), self._posture(s)):
@@ -60,13 +60,13 @@ class Cost:
         return weights @ L, weights[:, None] * by, s.weights @ L, s.weights[:, None, None] * H
 
     def of_function(self, s, duration):
-        """Of the user's integrand, likewise: value, gradient and that by the duration."""
+        """The same for the user's integrand: value, gradient and derivative by the duration."""
         L, by = own(self.function, s)
         weights = duration * s.weights
         return weights @ L, weights[:, None] * by, s.weights @ L
 
     def bend(self, s, motion, factor, hessians):
-        """Add the integral of speed and posture times a factor to `NodeHessians`, without Gauss and Newton's part."""
+        """Adds the integral of speed and posture times a factor to `NodeHessians`, without the Gauss-Newton part."""
         weights = factor * s.weights[:, None]
         hessians.of_v += 2.0 * weights * (s.v @ self.speed)
         if self._about is not None:
@@ -96,7 +96,7 @@ def own(function, s):
 
 
 def _weight(name, x, size):
-    """A symmetric matrix that is not negative, of a number, a diagonal or a matrix."""
+    """A symmetric positive semidefinite matrix, from a number, a diagonal or a matrix."""
     x = floats(f"cost of {name}", x)
     if x.ndim == 0:
         x = np.full(size, float(x))

@@ -1,4 +1,4 @@
-"""What cannot be: conditions beyond limits, ways too long for limits of speed; and what actuators cannot do at rest."""
+"""Contradictory demands: conditions beyond limits, distances too long for speed limits; uncontrollable rest states."""
 # mypy: ignore-errors
 import numpy as np
 from scipy.linalg import matrix_balance
@@ -11,22 +11,22 @@ from liedyn.tasks.optimal_motion.limits import Linear, Own, Power, Virtual, coor
 from liedyn.tasks.optimal_motion.samples import Samples
 
 SLACK = 1e-6
-"""Limits may be exceeded at conditions by this part of them: numbers of users are rounded."""
+"""Relative excess of limits that is allowed at conditions, as users round numbers."""
 SMALL = 1e-7
-"""What counts as zero beside the largest entries, of accelerations that no input cancels and of modes that none moves:
-half of the digits, as eigenvalues that repeat are known to no more."""
+"""Relative size that counts as zero for accelerations that no input cancels and for uncontrollable modes: half of the
+digits, the accuracy of repeated eigenvalues."""
 QUARTER = 1.5
-"""Coordinates of cut joints may be angles, which are counted up to half a turn: longer ways than a quarter are not
-judged."""
+"""Coordinates of cut joints may be angles, which are known up to full turns: distances above this [rad] are not
+checked."""
 
 
 def require_possible(robot, demands):
-    """Conditions keep the limits, and limits of speed leave time enough to get from one to the next.
+    """Requires conditions within the limits, and enough time between them at the speed limits.
 
     Raises
     ------
     InputError
-        They do not: which limit, where, and by how much.
+        Names the limit that is violated, where, and by how much.
     """
     for part, condition in demands.conditions:
         where = {0.0: "at the start", 1.0: "at the goal"}.get(part, f"at {part:g} of the duration")
@@ -44,7 +44,7 @@ def require_possible(robot, demands):
 
 
 def _require_time(robot, demands, name, slowest, fastest):
-    """Coordinate `name` can go the ways from condition to condition."""
+    """Requires that coordinate `name` can move from condition to condition in time."""
     virtual = name in robot.virtual_names
     if not virtual and places_of(robot)[robot.velocity_index(name)] < 0:
         return
@@ -63,7 +63,7 @@ def _require_time(robot, demands, name, slowest, fastest):
 
 
 def known(robot, condition, rows):
-    """Values (m,) of rows at a condition; not-a-number where it leaves them open, or inputs decide."""
+    """Values (m,) of rows at a condition; NaN if the condition leaves them free, or they depend on inputs."""
     named = {name: x for each in condition.rows if isinstance(each, (Linear, Virtual))
              for name, x in zip(each.names, each.low)}
     values = np.array([named.get(name, np.nan) for name in rows.names])
@@ -77,7 +77,7 @@ def known(robot, condition, rows):
 
 
 def at_rest(robot, q, of_inputs):
-    """What the actuators cannot do at rest at a configuration (nq,), in words; "" if there is nothing to say."""
+    """Message about what the actuators cannot do at rest at a configuration (nq,); "" if there is nothing to say."""
     charts, zero, nu = charts_about(robot, q[None]), np.zeros(1, np.int64), len(robot.actuator_names)
 
     def rates(u):
@@ -109,10 +109,10 @@ def at_rest(robot, q, of_inputs):
 
 
 def unreached(A, B):
-    """A combination of states (n,) that no input of dx/dt = A x + B u reaches, None if all are reached.
+    """A combination of states (n,) that no input of dx/dt = A x + B u affects, None if the pair is controllable.
 
-    By Hautus's test: a left eigenvector of A that B does not see (Hautus 1969). States and inputs are scaled, as with
-    stiff springs positions are small beside velocities.
+    By Hautus's test: a left eigenvector of A that is orthogonal to B (Hautus 1969). States and inputs are scaled, as
+    with stiff springs positions are small compared with velocities.
     """
     A, (scale, _) = matrix_balance(A, permute=False, separate=True)
     B = B / scale[:, None]

@@ -1,4 +1,4 @@
-"""What a motion has to satisfy, of what users of `optimize_motion` give, checked."""
+"""What a motion has to satisfy, from the checked arguments of `optimize_motion`."""
 import numpy as np
 
 from liedyn.machine.arguments import flag, floats, non_negative

@@ -1,7 +1,7 @@
 """Motion of a robot at many states of charts, with exact derivatives by their coordinates and by the inputs.
 
 One call of the compiled batches of `linearize`: its coordinates are those of the charts, R_y J(d) and R_w, its outputs
-all velocities and accelerations, whose rows of C and D are the derivatives.
+are all velocities and accelerations, whose rows of C and D are the derivatives.
 """
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from liedyn.model.calls.boundary import is_usable, wrenches
 from liedyn.tasks.optimal_motion.charts import LeftChartError, inverse_jacobian, rate_curvature, rate_slope
 
 CLOSURE_TOLERANCE = 1e-8
-"""States of charts are closed to rounding: this is never reached."""
+"""Closure tolerance; it is never reached, as states of charts are closed to rounding."""
 
 
 class Motion(NamedTuple):
@@ -47,7 +47,7 @@ def motion_at(charts, k, q, v, u):
     Raises
     ------
     LeftChartError
-        States that have run away, as where steps are too long for a stiff spring.
+        States have diverged, as with steps that are too long for a stiff spring.
     """
     far = ~(is_usable(q).all(axis=1) & is_usable(v).all(axis=1))
     if far.any():
@@ -84,7 +84,7 @@ class Rates(NamedTuple):
 
 
 def rates_in(charts, k, motion):
-    """What a motion is in charts k[i], which may be others than those that its derivatives are by."""
+    """The `Rates` of a motion in charts k[i], which may differ from the charts of its derivatives."""
     p, size = charts.sizes
     d = charts.displacement(k, motion.q)
     R_y, R_w = charts.turned_rows(k, d), charts.R_w[k]
@@ -103,10 +103,10 @@ def rates_in(charts, k, motion):
 
 
 def bent_rates(charts, k, motion, on_x, on_f):
-    """Of on_x . x + on_f . f for `Rates` in charts k[i] the gradients by q, v and a (count, nv), and what of its
-    Hessian by the coordinates x (count, x, x) they and the motion's second derivatives do not make.
+    """For on_x . x + on_f . f of `Rates` in charts k[i] the gradients by q, v and a (count, nv), and the part of its
+    Hessian by the coordinates, (count, x, x), that is not made of these and the motion's second derivatives.
 
-    J(d) changes with d, which the columns of N change by J(d) N: only balls and floating bases bend.
+    J(d) varies with d, which the columns of N change by J(d) N: only ball joints and floating bases contribute.
     """
     p, x, nodes = charts.sizes[0], motion.X.shape[2], len(motion.q)
     d, J = charts.displacement(k, motion.q), motion.N.shape[2]
@@ -121,7 +121,7 @@ def bent_rates(charts, k, motion, on_x, on_f):
     on_d, on_rate = (np.einsum("bij,bi->bj", own, each[:, :p]) for each in (on_x, on_f))
     for group in charts.groups:
         N, T, X, v = motion.N[:, group], turned[:, group], motion.X[:, group], motion.v[:, group]
-        first = rate_slope(d[:, None, group], np.eye(N.shape[1]))  # of the columns i of J(d): (b, i, a, j)
+        first = rate_slope(d[:, None, group], np.eye(N.shape[1]))  # derivative of the columns i of J(d): (b, i, a, j)
         of_rate = np.einsum("biaj,ba->bij", first, on_rate[:, group])
         along_d = np.einsum("bij,bi->bj", of_rate, v)  # the gradient by d of the rate of y
         of_q[:, group] += np.einsum("bij,bi->bj", inverse_jacobian(d[:, group]), along_d)

@@ -1,4 +1,4 @@
-"""Motion from given states with given inputs, in charts and side by side: Runge-Kutta's classical method."""
+"""Integration from given states with given inputs, in charts and in batches: classical Runge-Kutta method."""
 import numpy as np
 
 from liedyn.motion.discrete_steps import STAGES, WEIGHTS
@@ -6,9 +6,9 @@ from liedyn.tasks.optimal_motion.dynamics import motion_at, rates_in
 
 
 def flow(charts, k, x, inputs, h, steps, start=None):
-    """Where coordinates x[i] in chart k[i] go within times h[i], in equal steps.
+    """Integrates coordinates x[i] in charts k[i] over times h[i], in equal steps.
 
-    `inputs(part)` are those of all rows at a part of that time.
+    `inputs(part)` returns the inputs of all rows at a fraction of that time.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""First guesses: from condition to condition along the manifold, or what a trajectory or an earlier result did."""
+"""First guesses: from condition to condition on the manifold, or from a trajectory or an earlier result."""
 import numpy as np
 
 from liedyn.machine.errors import InputError, shown
@@ -10,21 +10,21 @@ from liedyn.tasks.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.tasks.optimal_motion.dynamics import motion_at
 
 TURN = 24
-"""Configurations of a guess for coordinates that go on from period to period, each found from the one before: 15
+"""Configurations of a guess for coordinates that increase from period to period, each computed from the one before: 15
 degrees apart in a full turn."""
 NEARLY = 0.5
-"""An angle of a guess nearer than this to whole turns [rad] makes them."""
+"""Distance [rad] from whole turns below which an angle of a guess makes whole turns."""
 PEAK = 5.0
 """Largest inputs of a guess as a multiple of their median."""
 
 
 def way_points(robot, conditions, given, part):
-    """Configurations at parts of the duration (count,), through those of conditions or, with `given`, of a user.
+    """Configurations at fractions of the duration (count,), through those of conditions or, if `given`, of the user.
 
     Raises
     ------
     InputError
-        `given` is no trajectory and no configurations, or one of another robot.
+        `given` is no trajectory and no configurations, or belongs to another robot.
     """
     if given is not None and hasattr(given, "t") and hasattr(given, "q"):
         if given.q.shape[1] != robot.nq:
@@ -48,12 +48,12 @@ def way_points(robot, conditions, given, part):
 
 
 def turn(robot, q, shift):
-    """Configurations (TURN + 1, nq) from q (nq,) on, whose coordinates go on by shift (nv,), steadily and closed.
+    """Closed configurations (TURN + 1, nq) from q (nq,) on, whose coordinates change steadily by shift (nv,) in all.
 
     Raises
     ------
     ClosureError
-        They do not go round: the mechanism stops them.
+        The mechanism cannot turn that far.
     """
     moving = np.flatnonzero(shift)
     places, found = places_of(robot)[moving], [q]
@@ -69,8 +69,8 @@ def turn(robot, q, shift):
 
 
 def whole_turns(robot, q, shift):
-    """`shift` (nv,) of a periodic motion with the whole turns that other angles make along configurations q (count, nq)
-    of its guess: a coupler turns back relative to its crank. None stays None."""
+    """`shift` (nv,) of a periodic motion, completed by the whole turns of other angles along the configurations
+    q (count, nq) of its guess: a coupler turns back relative to its crank. None stays None."""
     if shift is None:
         return None
     d, angle = difference(robot, q[0], q[-1]), places_of(robot) >= 0
@@ -79,19 +79,19 @@ def whole_turns(robot, q, shift):
 
 
 def smooth(robot, t, q, part):
-    """From rest to rest between the configurations at times t."""
+    """Smooth motion from rest to rest between the configurations at times t."""
     k = np.clip(np.searchsorted(t, part, side="right") - 1, 0, len(t) - 2)
     s = (part - t[k]) / (t[k + 1] - t[k])
     return between(robot, t, q, t[k] + s * s * (3.0 - 2.0 * s) * (t[k + 1] - t[k]))
 
 
 def between(robot, t, q, at):
-    """Configurations at increasing times, on the manifold between those given: each step leads towards the next one of
-    them in the tangent space of where it starts."""
+    """Configurations at increasing times, on the manifold between those given: each step leads towards the next given
+    one, in the tangent space of its start."""
     found, (here, t_here), last = [], (np.asarray(q[0]), t[0]), len(t) - 1
     for each in at:
         k = min(int(np.searchsorted(t, each, side="right")), last)
-        while t_here < t[k - 1]:  # a configuration on the way
+        while t_here < t[k - 1]:  # an intermediate configuration
             here, t_here = np.asarray(q[k - 1]), t[k - 1]
         share = (each - t_here) / (t[k] - t_here) if t[k] > t_here else 1.0
         if share >= 1.0:
@@ -103,7 +103,7 @@ def between(robot, t, q, at):
 
 
 def step_towards(robot, here, there, share):
-    """A configuration on the manifold at a share of the way, or as far as it leads."""
+    """A configuration on the manifold at a fraction of the way, or as far as the way leads."""
     charts, zero = charts_about(robot, here[None]), np.zeros(1, np.int64)
     y = share * charts.R_y[0] @ difference(robot, here, there)
     for _ in range(4):
@@ -115,7 +115,7 @@ def step_towards(robot, here, there, share):
 
 
 def coordinates(charts, chart, part, q, duration, ends=()):
-    """Coordinates x of the nodes of a guess: y of its configurations, w of the chords from node to node; of `ends`,
+    """Coordinates x of the nodes of a guess: y of its configurations, w of the chords from node to node; for `ends`,
     pairs (node, velocity (nv,)), w is that velocity."""
     d = difference(charts.robot, q[:-1], q[1:]) / (np.diff(part)[:, None] * duration)
     v = np.zeros((len(q), d.shape[1]))
@@ -126,7 +126,7 @@ def coordinates(charts, chart, part, q, duration, ends=()):
 
 
 def first_inputs(charts, chart, part, x, duration):
-    """Inputs (nodes, nu) that come nearest to the accelerations of the nodes of a guess, least ones; and sizes (nu,) of
+    """Least-norm inputs (nodes, nu) that come nearest to the accelerations of the nodes of a guess; and sizes (nu,) of
     inputs that move the robot by a tenth [rad, m] in this time."""
     nu = len(charts.robot.actuator_names)
     q, v = charts.states(chart, x)
@@ -135,7 +135,7 @@ def first_inputs(charts, chart, part, x, duration):
     B = R @ motion.da_du
     wanted = np.gradient(v, part * duration, axis=0) - motion.a
     u = np.einsum("bij,bj->bi", np.linalg.pinv(B, rcond=1e-6), np.einsum("bij,bj->bi", R, wanted))
-    # next to where the inputs lose a direction they would be as large as they like
+    # next to states where the inputs lose a direction they would be arbitrarily large
     most = PEAK * np.median(np.abs(u), axis=0)
     push = np.abs(B).max(axis=(0, 1))
     return np.clip(u, -most, most), 0.1 / (np.where(push > 0.0, push, np.inf) * duration ** 2)

@@ -1,21 +1,21 @@
-"""The program solved by a primal-dual interior-point method with a line search, sparse and on exact Hessians.
+"""A primal-dual interior-point method with line search for the program, sparse and with exact Hessians.
 
-Limits become barriers -mu log(w - w_low) - mu log(w_high - w) of w = (x, s), with slacks s of the rows of c that are
-inequalities; rows g(w) = 0 are c = c_low of equations and c - s of the others. Newton's step on the conditions of a
-minimum,
+Limits become barriers -mu log(w - w_low) - mu log(w_high - w) of w = (x, s), with slacks s for the rows of c that are
+inequalities; the rows of g(w) = 0 are c - c_low for equations and c - s for the others. Newton's step on the conditions
+of a minimum,
 
     [H + Sigma + delta    A^T ] [dw     ]     [grad phi + A^T lambda]
     [A                 -gamma ] [dlambda] = - [g                    ]      Sigma = z_low / (w - w_low) + z_high / ...
 
-must make either the cost with its barriers, phi, or the violation |g| smaller than all iterates did (a filter), else it
-is bent by the constraints' curvature (second-order correction), then shortened. delta grows until the cost is convex
-along the constraints, so that solutions are minima and no saddles: H + Sigma + delta + A^T A / rho is positive definite
-then, for small rho (Debreu 1952), which a Cholesky elimination tells. With a large delta a step is that of least size
-towards g = 0. gamma lets rows repeat each other and moves no solution, as it acts on the change of lambda. All this is
-the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia. Where no step is accepted, or
-limits cut many in a row short while violations are large, violations are mended first
+must make either the cost with its barriers, phi, or the violation |g| smaller than all iterates before (a filter), else
+it is corrected for the curvature of the constraints (second-order correction), then shortened. delta grows until the
+cost is convex along the constraints, so that solutions are minima and no saddles: H + Sigma + delta + A^T A / rho is
+then positive definite for small rho (Debreu 1952), which a Cholesky elimination checks. With a large delta the step is
+the least-norm step towards g = 0. gamma admits redundant rows and changes no solution, as it acts on the change of
+lambda. All this is the method of Waechter and Biegler 2006, with their constants, but without computing the inertia. If
+no step is accepted, or limits shorten many steps in succession while violations are large, violations are reduced first
 (`liedyn.tasks.optimal_motion.restoration`): such steps would creep along the limits, and the multipliers grow without
-end.
+bound.
 """
 # mypy: ignore-errors
 import numpy as np
@@ -26,40 +26,40 @@ from liedyn.tasks.optimal_motion.restoration import SMALLER, restore
 from liedyn.tasks.optimal_motion.solving import FAR
 
 SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-7, "warm_push": 1e-7}
-"""The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
+"""The first barrier parameter and the first distance from limits; the same for a warm start."""
 WARM = 50
-"""Most iterations with the multipliers of another mesh or motion; it takes ten or so where they fit."""
+"""Largest number of iterations with multipliers from another mesh or motion; about ten are needed if they fit."""
 LOOK = 10
-"""After so many iterations each it looks more closely whether a solution is reached."""
+"""Number of iterations between accurate checks for a solution."""
 NEAR = 3e-3
-"""Gradients and violations below which a guess is the solution of a problem like this one: from farther away the
-first steps of a large mu go wide around limits, and those of a small one creep along them."""
+"""Gradients and violations below which a guess is nearly a solution: from farther away the
+first steps with a large mu stay away from limits, and those with a small one creep along them."""
 GAMMA, RHO = 1e-9, 1e-7
-"""Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
+"""Small compared with squares of singular values of A (about one), and 1e-16 / RHO small compared with curvatures."""
 STEEP = 100.0
-"""Rows with larger derivatives, as of stiff springs, are scaled to it."""
+"""Rows with larger derivatives, such as those of stiff springs, are scaled to this size."""
 DELTAS = 1e-4, 1e10
-"""The first delta, where one is needed, and the largest one."""
+"""The first non-zero delta, and the largest one."""
 HALVINGS, LONGEST = 5, 5.0
-"""How often a step is tried again at half its length; most that an unknown changes by, of a size of one."""
+"""Number of halvings of a step; largest change of an unknown, whose size is one."""
 FLAT = 1e-12
-"""Changes of the cost by this part of it are rounding."""
+"""Relative changes of the cost below this are rounding."""
 ENOUGH, ARMIJO = 1e-5, 1e-4
-"""By which part of the violation an iterate has to be better than others; which part of its slope the cost has to fall
-by where violations are small."""
+"""Relative decrease of the violation by which an iterate has to be better than others; fraction of its slope by which
+the cost has to fall if violations are small."""
 TRIES, NOTHING = 4, 1e-12
-"""How many deltas are tried until the search for smaller violations begins, and violations of rounding."""
+"""Number of deltas that are tried before the restoration of feasibility, and violations of rounding."""
 LEAST_PART = 0.1
-"""The part of violations with which a search for smaller ones ends: the first one where it succeeds (`SMALLER`), each
-later one at half of that before, down to this."""
+"""Smallest fraction of violations with which a restoration ends: the first one at `SMALLER`, each
+later one at half of the fraction before, down to this."""
 SHORT, CREEPING = 0.1, 5
-"""Steps that are short, and how many of them in a row are too many while violations are large."""
+"""Length of short steps, and the number of them in succession that is too many while violations are large."""
 SMALL, LARGE = 1e-4, 1e4
-"""Violations that are, over the first one, or over one."""
+"""Small and large violations, relative to the first one or to one."""
 
 
 def solve(problem, x, options):
-    """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
+    """Unknowns, multipliers of c and of the limits, iterations, status as text, and whether it converged."""
     settings, densities, made = SETTINGS | options.settings, options.warm, 0
     while True:
         warm, left = densities is not None, options.iterations - made
@@ -69,11 +69,12 @@ def solve(problem, x, options):
         made += count
         if ok or not warm or made >= options.iterations:
             return *found, made, status, ok
-        densities = None  # limits have moved: those that hold are found anew
+        densities = None  # limits have moved: the active ones are determined anew
 
 
 def _solved(problem, method, options, most, before):
-    """What `InteriorPoint.found` says after so many iterations at most, their number, status, and did it converge?"""
+    """Result of `InteriorPoint.found` after at most `most` iterations, their number, status, and whether it
+    converged."""
     for made in range(most):
         if method.errors(0.0, options) <= 1.0 or made % LOOK == LOOK - 1 and method.is_solution(options):
             return method.found(), made, "converged", True
@@ -85,7 +86,7 @@ def _solved(problem, method, options, most, before):
 
 
 def is_near(problem, x, densities):
-    """Is x, with multipliers of limits as these densities make them, nearly a solution?"""
+    """True if x, with multipliers of limits from these densities, is nearly a solution."""
     method = InteriorPoint(problem, x, SETTINGS["warm_mu"], SETTINGS["warm_push"], problem.carried(densities))
     slope = method.gradient + method.A.T @ method.multipliers - method.z_low + method.z_high
     return max(np.abs(slope).max(initial=0.0), np.abs(method.g).max(initial=0.0)) < NEAR
@@ -95,7 +96,8 @@ class InteriorPoint:
     """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
 
     def __init__(self, problem, x, mu, push, carried):
-        """From x, at least `push` or, where limits have multipliers (of c and of x), mu over them away from limits."""
+        """Starts from x, at least `push` from limits, or mu over their multipliers (of c and of x) where these are
+        known."""
         self.problem, self.mu, self.delta, self.filter = problem, mu, 0.0, []
         self.creeping, self.part = 0, SMALLER
         self.equal = problem.c_low == problem.c_high
@@ -112,18 +114,18 @@ class InteriorPoint:
         self.multipliers = self.least_multipliers()
 
     def least_multipliers(self):
-        """Multipliers that leave the least slope of the Lagrangian, in the sense of least squares."""
+        """Multipliers that minimise the gradient of the Lagrangian in the least-squares sense."""
         n, slope = len(self.w), self.gradient + self.z_high - self.z_low
         return self._factors(diags_array(np.ones(n)), GAMMA).solve(
             np.concatenate([-slope, np.zeros(len(self.equal))]))[n:]
 
     def is_new(self):
-        """Is this iterate better than all those of the filter?"""
+        """True if this iterate is better than all those of the filter."""
         cost, size = self._merit(self.w)
         return not any(cost >= other and size >= each for other, each in self.filter)
 
     def _away(self, limit, push, z):
-        """How far from a limit with multipliers z to begin: less than half of what there is between two."""
+        """Initial distance from a limit with multipliers z: less than half of the distance between two limits."""
         far = np.minimum(push * np.maximum(1.0, np.abs(limit)), push * (self.high - self.low))
         return np.where(np.isfinite(limit), np.minimum(far, self.mu / np.maximum(z, self.mu)), 0.0)
 
@@ -147,8 +149,8 @@ class InteriorPoint:
         self.A = block_array([[diags_array(self.row_scale) @ self.problem.jacobian(x), minus]]).tocsc()
 
     def errors(self, mu, options):
-        """The largest of slope, complementarity and violation, each over its tolerance or, if mu is not zero, over ten
-        times mu."""
+        """The largest of gradient, complementarity and violation, each divided by its tolerance or, if mu is not zero,
+        by ten times mu."""
         slope = np.abs(self.gradient + self.A.T @ self.multipliers - self.z_low + self.z_high).max(initial=0.0)
         slack = max(np.abs(z[np.isfinite(room)] * room[np.isfinite(room)] - mu).max(initial=0.0) for z, room in (
             (self.z_low, self.w - self.low), (self.z_high, self.high - self.w)))
@@ -158,7 +160,8 @@ class InteriorPoint:
         return max(slope / options.optimality, slack / options.optimality, beyond / options.feasibility)
 
     def is_solution(self, options):
-        """Is it one with the best multipliers of equations? Where limits leave some open, those of steps swing."""
+        """True at a solution, with the best multipliers of equations: those of steps oscillate if they are not
+        unique."""
         if self.mu > self._least_mu(options) or np.abs(self.g / self.row_scale).max(initial=0.0) > options.feasibility:
             return False
         return max(self.problem.refined(*self.found())[1:]) <= options.optimality
@@ -168,7 +171,7 @@ class InteriorPoint:
         return 0.1 * options.optimality
 
     def lower_barrier(self, options):
-        """The next mu, where the problem of this one is solved."""
+        """The next mu, once the problem of the present mu is solved."""
         least = self._least_mu(options)
         while self.mu > least and self.errors(self.mu, options) <= 1.0:
             self.mu = max(least, min(0.2 * self.mu, self.mu ** 1.5))
@@ -180,21 +183,21 @@ class InteriorPoint:
         return self._x(self.w).copy(), self.row_scale * self.multipliers, (self.z_high - self.z_low)[:n]
 
     def _merit(self, w):
-        """Cost with barriers, and the size of g."""
+        """Cost with barriers, and the 1-norm of g."""
         cost, g = self.rows(w)
         rooms = np.concatenate([w - self.low, self.high - w])
-        with np.errstate(divide="ignore"):  # no room left costs infinitely much
+        with np.errstate(divide="ignore"):  # at a limit the barrier is infinite
             return cost - self.mu * np.log(rooms[np.isfinite(rooms)]).sum(), np.abs(g).sum()
 
     def hessian(self, multipliers, of_cost=1.0):
-        """Of of_cost times the cost, and of multipliers times the rows g, by w."""
+        """Hessian by w of of_cost times the cost plus multipliers times the rows g."""
         H = self.problem.hessian(self._x(self.w), self.row_scale * multipliers, of_cost)
         if len(self.free):
             H = block_array([[H, None], [None, csc_matrix((len(self.free),) * 2)]])
         return H
 
     def sigma(self):
-        """Curvatures of the barriers, as the multipliers of the limits have them."""
+        """Curvatures of the barriers, from the multipliers of the limits."""
         return self.z_low / (self.w - self.low) + self.z_high / (self.high - self.w)
 
     def barrier_slope(self):
@@ -202,7 +205,7 @@ class InteriorPoint:
         return self.mu / (self.high - self.w) - self.mu / (self.w - self.low)
 
     def factors(self, B, gamma, rho):
-        """Factors of [[B, A^T], [A, -gamma]], None where B is not positive along the constraints."""
+        """Factors of [[B, A^T], [A, -gamma]], None if B is not positive along the constraints."""
         if not is_positive((B + self.A.T @ self.A / rho).tocsc()):
             return None
         return self._factors(B, gamma)
@@ -212,7 +215,7 @@ class InteriorPoint:
                         len(self.w))
 
     def step(self):
-        """Make a step; was there one?"""
+        """Makes a step; False if none is accepted."""
         if self.creeping >= CREEPING and self._restore():
             return True
         n, H, sigma = len(self.w), self.hessian(self.multipliers), self.sigma()
@@ -230,8 +233,9 @@ class InteriorPoint:
         return self._restore()
 
     def _restore(self):
-        """Leave the place where no step is accepted, if its violations allow it."""
-        if np.abs(self.g).max(initial=0.0) <= NOTHING or self.problem.failures:  # charts move first, where they end
+        """Restoration where no step is accepted; False if violations are too small for that, or it fails."""
+        # charts are moved first at their boundary
+        if np.abs(self.g).max(initial=0.0) <= NOTHING or self.problem.failures:
             return False
         cost, size = self._merit(self.w)
         self.filter.append((cost - ENOUGH * size, (1.0 - ENOUGH) * size))
@@ -240,13 +244,13 @@ class InteriorPoint:
         return found
 
     def _search(self, dw, d_multipliers, slope, factor, right):
-        """Go along a step as far as the filter lets it; was there such a point?"""
+        """Goes along a step as far as the filter accepts; False if it accepts no point."""
         n, alpha, here = len(dw), self.longest(dw), self._merit(self.w)
         descent = slope @ dw
         ok, size = self._accepted(self.w + alpha * dw, alpha, here, descent)
-        if size >= FAR:  # there is no motion, and shorter steps of less curvature are better ones
+        if size >= FAR:  # the motion cannot be computed there, and shorter steps with a larger delta are better
             return False
-        if not ok and here[1] <= size:  # the constraints' curvature is in the way
+        if not ok and here[1] <= size:  # the constraints' curvature prevents acceptance
             g = alpha * self.g + self.rows(self.w + alpha * dw)[1]
             bent = factor.solve(np.concatenate([right[:n], -g]))[:n]
             beta = self.longest(bent)
@@ -265,11 +269,11 @@ class InteriorPoint:
         return ok
 
     def _falls(self, alpha, here, descent):
-        """Should the cost fall, as violations are small and its slope is not?"""
+        """True if the cost must fall, as violations are small and its slope is not."""
         return descent < 0.0 and here[1] < SMALL * self.size and alpha * (-descent) ** 2.3 > here[1] ** 1.1
 
     def _accepted(self, w, alpha, here, descent):
-        """Is a point better than this one, and than those of the filter? And its violation."""
+        """Whether a point is better than this one and those of the filter; and its violation."""
         (phi, beyond), (cost, size) = here, self._merit(w)
         flat = FLAT * max(1.0, abs(phi))
         if size > LARGE * self.size or any(cost >= other and size >= each for other, each in self.filter):
@@ -279,7 +283,7 @@ class InteriorPoint:
         return size <= (1.0 - ENOUGH) * beyond or cost <= phi - ENOUGH * beyond + flat, size
 
     def longest(self, dw):
-        """The longest share of a step that keeps w within its limits, and unknowns near where its model holds."""
+        """The longest fraction of a step that keeps w within its limits, and unknowns where the model is valid."""
         far = LONGEST / max(LONGEST, np.abs(self._x(dw)).max(initial=0.0))
         return far * _share(np.concatenate([self.w - self.low, self.high - self.w]), np.concatenate([dw, -dw]), self.mu)
 
@@ -298,6 +302,6 @@ class InteriorPoint:
 
 
 def _share(x, dx, mu):
-    """How much of dx leaves one percent of x, or mu of it."""
+    """The largest fraction of dx that leaves at least one percent of x, or mu times x."""
     falling = dx < 0.0
     return min(1.0, float(np.min(-max(0.99, 1.0 - mu) * x[falling] / dx[falling], initial=1.0)))

@@ -1,7 +1,7 @@
-"""The program solved by Ipopt, as CasADi's wheel brings it (Waechter and Biegler 2006; Andersson et al. 2019).
+"""The program solved by Ipopt, from CasADi's wheel (Waechter and Biegler 2006; Andersson et al. 2019).
 
-CasADi sees cost and constraints, their sparse Jacobians and the Hessian as functions of its own kind (callbacks), whose
-values are those of the program.
+Cost and constraints, their sparse Jacobians and the Hessian are passed to CasADi as callbacks, which evaluate the
+program.
 """
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from liedyn.machine.errors import InputError, LiedynError, said, shown
 
 
 def solve(problem, x, options):
-    """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
+    """Unknowns, multipliers of c and of the limits, iterations, status as text, and whether it converged."""
     casadi = require_casadi()
     n, m = len(x), len(problem.c_low)
     interrupts = []
@@ -49,7 +49,7 @@ def solve(problem, x, options):
     cost, c = function(z)
     try:
         solver = casadi.nlpsol("motion", "ipopt", {"x": z, "f": cost, "g": c}, settings)
-    except Exception as error:  # CasADi raises RuntimeError and others for options that there are not
+    except Exception as error:  # CasADi raises RuntimeError and others for unknown options
         raise InputError(f"Ipopt does not take settings={shown(options.settings)}: {said(error)}") from error
     with interrupts_noted() as noted:
         interrupts.append(noted)
@@ -61,7 +61,7 @@ def solve(problem, x, options):
 
 
 def _upper(casadi, H, n):
-    """Which entries of H are in its upper triangle, and their pattern."""
+    """Indices of the entries of H in its upper triangle, and their pattern."""
     H.sort_indices()
     columns = np.repeat(np.arange(n), np.diff(H.indptr))
     upper = np.flatnonzero(H.indices <= columns)
@@ -70,8 +70,8 @@ def _upper(casadi, H, n):
 
 
 def _callbacks(casadi, interrupts):
-    """A maker of functions of CasADi from functions of arrays, with patterns of what goes in and comes out. They fail
-    once something stands in the lists `interrupts`: Ipopt then gives up."""
+    """A constructor of CasADi functions from functions of arrays, with patterns of arguments and results. They fail as
+    soon as the list `interrupts` is not empty: Ipopt then stops."""
     if not TYPE_CHECKING:  # they would take it for one of the module
         class Callback(casadi.Callback):
             def __init__(self, name, function, given, found, jacobian=None):
@@ -106,7 +106,7 @@ def _callbacks(casadi, interrupts):
 
 
 def require_casadi():
-    """CasADi's module, or LiedynError where it is not installed."""
+    """CasADi's module; raises LiedynError if it is not installed."""
     try:
         import casadi
     except ImportError:

@@ -1,22 +1,22 @@
-"""The Hessian of the Lagrangian, node by node: exact, but for what has first derivatives only.
+"""The Hessian of the Lagrangian, node by node: exact, except for functions with first derivatives only.
 
 Cost and constraints are functions l of the states, inputs and accelerations of single nodes, and of the duration. Along
 columns 1 and 2 of a node's unknowns
 
     l_12 = l_q . N_12 + l_v . X_12 + l_a . a_12 + (second derivatives of l itself) along 1 and 2
 
-so that gradients of all that there is are added up first, and `SecondMotion` is contracted with them once.
+so that all gradients are summed first, and `SecondMotion` is contracted with the sums once.
 
-Second derivatives of states and accelerations by coordinates of charts and inputs, exact.
+`SecondMotion`: exact second derivatives of states and accelerations by coordinates of charts and inputs.
 
-The columns (N, X, a', lambda') of the linear model at a node move with its coordinates x. With Z_h = [G_h; R_y J(d)],
+The columns (N, X, a', lambda') of the linear model at a node vary with its coordinates x. With Z_h = [G_h; R_y J(d)],
 Z = [G; R_w], a prime for the variation along a column and D for the derivative along another one,
 
     Z_h DN = -(D(G_h) N, D(R_y J) N)    Z DX = -(D psi', 0)    M Da' + G^T Dlambda' = -D F'    G Da' = -D phi'
 
 the same equations as for parameters (`liedyn.linear.sensitivity.linear_model`), with mixed second variations of the
 equations of motion and of the constraints (`liedyn.linear.sensitivity.variations`): no step size. DN is the derivative
-of a displacement, seen from where it leads to; X and a' are plain numbers, whose derivatives are symmetric.
+of a displacement, seen from its end; X and a' are vectors, whose derivatives are symmetric.
 """
 from typing import NamedTuple
 
@@ -35,9 +35,9 @@ from liedyn.tasks.optimal_motion.limits import Linear, Power, Virtual
 
 
 class SecondMotion(NamedTuple):
-    """How N, X and a' of a `Motion` change with x: (count, columns, nv, x), `columns` being those of x, then of u.
+    """Derivatives of N, X and a' of a `Motion` by x: (count, columns, nv, x), the columns being those of x, then of u.
 
-    The same of the coordinates of cut joints and of their rates, (count, columns, coordinates, x), or of none.
+    Also those of the coordinates of cut joints and of their rates, (count, columns, coordinates, x), if needed.
     """
 
     N: np.ndarray
@@ -47,14 +47,14 @@ class SecondMotion(NamedTuple):
     stroke_rates: np.ndarray
 
     def along(self, of_q, of_v, of_a):
-        """The Hessian (count, columns, x) of a function with these gradients by q, v and a (count, nv), as far as the
-        motion's own curvature makes it."""
+        """The Hessian (count, columns, x) of a function with these gradients by q, v and a (count, nv), as far as it
+        comes from the motion's own curvature."""
         return sum(np.einsum("bj,bcjx->bcx", weights, second, optimize=True)
                    for weights, second in ((of_q, self.N), (of_v, self.X), (of_a, self.a)))
 
 
 def second_motion(charts, k, motion, reads):
-    """The `SecondMotion` at states of charts k[i]; strokes only if it `reads` them."""
+    """The `SecondMotion` at states of charts k[i]; coordinates of cut joints only if it `reads` them."""
     robot, (p, x), nodes = charts.robot, charts.sizes, len(motion.q)
     d = charts.displacement(k, motion.q)
     R_y, R_w = charts.turned_rows(k, d), charts.R_w[k]
@@ -66,14 +66,14 @@ def second_motion(charts, k, motion, reads):
     one, two = models.columns, Columns(*(each[:, :, :x] for each in models.columns))
     along, count = Variations(robot, models.motion, [([], [])] * x, reads, slopes), one.N.shape[2]
     N, X = np.zeros((2, nodes, count, robot.nv, x))
-    rates = np.zeros((nodes, p, models.Z_h.shape[1], x))  # the others displace nothing
+    rates = np.zeros((nodes, p, models.Z_h.shape[1], x))  # the other coordinates displace nothing
     if robot.row_names:
         rates[:, :, :-p or None] = along.along(Columns(None, two.N[:, :, :p], None, None), two).rows.psi_mixed[
             :, :, models.holonomic]
     if charts.groups:
         turned = charts.turned(d, two.N)
         for group in charts.groups:
-            slope = rate_slope(d[:, None, group], two.N[:, group, :p].swapaxes(1, 2))  # of columns c: (b, c, a, j)
+            slope = rate_slope(d[:, None, group], two.N[:, group, :p].swapaxes(1, 2))  # for columns c: (b, c, a, j)
             bent = slope @ turned[:, None, group]
             rates[:, :, -p:] += np.einsum("bya,bcax->bcyx", charts.R_y[k][:, :, group], bent)
     N[:, :p] = -models.Z_h_inverse[:, None] @ rates
@@ -92,21 +92,21 @@ EXACT = Linear, Power, Virtual
 
 
 def is_known(robot, rows):
-    """Are their second derivatives known? Coordinates of balls that are cut have none that go on."""
+    """True if their second derivatives are known: not for coordinates of cut ball joints, which are not continuous."""
     if isinstance(rows, Virtual) and not rows.of_velocity and any(is_of_cut_ball(robot, each) for each in rows.names):
         return False
     return isinstance(rows, EXACT)
 
 
 class NodeHessians:
-    """Sums over all nodes.
+    """Sums of gradients and second derivatives over all functions of the Lagrangian, for each node.
 
     Attributes
     ----------
     of_q, of_v, of_a : ndarray, shape (nodes, nv)
         Gradients.
     H : ndarray, shape (nodes, columns, columns)
-        Second derivatives otherwise, by the coordinates and inputs of a node and the duration.
+        Other second derivatives, by the coordinates and inputs of a node and the duration.
     """
 
     def __init__(self, transcription, motion):
@@ -117,19 +117,19 @@ class NodeHessians:
         self.H, self.x = np.zeros((layout.nodes, columns, columns)), layout.x
 
     def add_rates(self, nodes, charts, k, motion, on_x, on_f):
-        """on_x . x + on_f . f of some nodes in charts k[i], not necessarily their own."""
+        """Adds on_x . x + on_f . f of some nodes in charts k[i], which need not be their own."""
         gradients, H = bent_rates(charts, k, motion, on_x, on_f)
         for total, each in zip((self.of_q, self.of_v, self.of_a), gradients):
             total[nodes] += each
         self.H[nodes, :self.x, :self.x] += H
 
     def add_by_duration(self, nodes, slopes):
-        """What the gradient (count, x + nu) of some nodes gains with the duration."""
+        """Adds the mixed derivatives by the duration and (x, u) of some nodes, (count, x + nu)."""
         self.H[nodes, :-1, -1] += slopes
         self.H[nodes, -1, :-1] += slopes
 
     def add_rows(self, rows, nodes, samples, multipliers, second):
-        """Limits of an `EXACT` kind."""
+        """Adds limits of an `EXACT` kind."""
         if isinstance(rows, Virtual):
             bent = second().stroke_rates if rows.of_velocity else second().strokes
             self._add_columns(nodes, np.einsum("bm,bcmx->bcx", multipliers, bent[nodes][:, :, rows._places]))
@@ -153,14 +153,14 @@ class NodeHessians:
         return self.H
 
     def _add_columns(self, nodes, H):
-        """Hessians by coordinates and inputs (count, x + nu, x): nothing that bends is quadratic in the inputs."""
+        """Adds Hessians by coordinates and inputs (count, x + nu, x): none is quadratic in the inputs."""
         x = self.x
         self.H[nodes, :-1, :x] += H
         self.H[nodes, :x, x:-1] += H[:, x:].swapaxes(1, 2)
 
 
 def second_motion_of(transcription, motion):
-    """`SecondMotion` of all nodes, computed when it is first called."""
+    """A function that returns `SecondMotion` of all nodes, computed at its first call."""
     found = []
 
     def second():

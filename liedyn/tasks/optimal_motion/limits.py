@@ -1,6 +1,6 @@
 """Rows of the program that are functions of states and inputs: limits along the motion, conditions at single times.
 
-Each gives its values (count, m) at samples and their derivatives by q (tangent), v, u and t, None for one that is zero.
+Each kind has values (count, m) at samples and derivatives by q (tangent), v, u and t, None for those that are zero.
 """
 import numpy as np
 
@@ -14,7 +14,7 @@ from liedyn.tasks.reaching.packing import evaluate
 
 
 class Rows:
-    """Some rows of one kind; `names` for messages, limits `low` and `high` (m,), does it depend on inputs?"""
+    """Rows of one kind; `names` for messages, limits `low` and `high` (m,), and whether they depend on inputs."""
 
     with_inputs = False
 
@@ -95,7 +95,7 @@ class Own(Rows):
 
 
 class Reaching(Rows):
-    """The error of a target of inverse kinematics, which becomes zero."""
+    """The error of a target of inverse kinematics, which has to be zero."""
 
     def __init__(self, robot, target, q):
         size = evaluate(robot, target, q)[0].shape[-1]
@@ -114,7 +114,7 @@ def coordinate_rows(robot, name, low, high):
     Raises
     ------
     InputError
-        An unknown name, or a coordinate of a ball or free joint.
+        The name is unknown, or belongs to a coordinate of a ball or free joint.
     """
     rate, _, what = name.rpartition(":")
     known = robot.velocity_names + robot.virtual_names
@@ -130,7 +130,7 @@ def coordinate_rows(robot, name, low, high):
 
 
 def interval(name, given):
-    """(low, high) as users give it: a pair, or one number for minus and plus."""
+    """(low, high) from the user's argument: a pair, or one number for minus and plus."""
     x = floats(f"bounds of {name!r}", given)
     if x.shape not in ((), (2,)) or np.isnan(x).any():
         raise InputError(f"bounds of {name!r} must be (low, high), or a number for both signs, got {shown(given)}")
@@ -146,7 +146,7 @@ def limits(robot, bounds, declared):
     Raises
     ------
     InputError
-        An unknown name, or limits that leave nothing.
+        A name is unknown, or limits contradict each other.
     """
     of_inputs = np.tile([-np.inf, np.inf], (len(robot.actuator_names), 1))
     rows = list(_declared(robot, of_inputs)) if declared else []

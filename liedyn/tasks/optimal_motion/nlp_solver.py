@@ -1,4 +1,4 @@
-"""Solvers of nonlinear programs, and what they are told."""
+"""Solvers of nonlinear programs and their options."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 
 SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 SETTINGS = {"liedyn": interior_point.SETTINGS, "scipy": scipy_solver.SETTINGS}
-"""Settings by their names, all of them positive numbers; Ipopt knows its own."""
+"""Settings by name, all of them positive numbers; Ipopt checks its own."""
 
 
 @dataclass(frozen=True)
 class NLPSolver:
-    """A solver of nonlinear programs with its options, as `optimize_motion`'s `solver`.
+    """A solver of nonlinear programs with its options, for the argument `solver` of `optimize_motion`.
 
     Parameters
     ----------
     name : {"liedyn", "scipy", "ipopt"}
-        The library's own sparse interior-point method; SciPy's of trust regions ("trust-constr"); or Ipopt as CasADi's
-        wheel brings it (``liedyn[optimize]``).
+        The library's own sparse interior-point method; SciPy's trust-region method ("trust-constr"); or Ipopt from
+        CasADi's wheel (``liedyn[optimize]``).
     iterations : int
-        Most iterations on each mesh.
+        Largest number of iterations on each mesh.
     feasibility : float
         Largest violation of a row of the program.
     optimality : float
         Largest component of the gradient of the scaled Lagrangian.
     settings : dict, optional
-        Further options by the solver's own names; for ``"liedyn"`` the first barrier parameter ``mu`` and how far from
-        limits it begins, ``push``, ``warm_mu`` and ``warm_push`` on finer meshes.
+        Further options by the solver's own names; for ``"liedyn"`` the first barrier parameter ``mu`` and the first
+        distance ``push`` from limits, ``warm_mu`` and ``warm_push`` on finer meshes.
 
     Raises
     ------
     InputError
-        An unknown solver or setting, or a number that is not positive.
+        The solver or a setting is unknown, or a number is not positive.
     LiedynError
-        Ipopt without CasADi.
+        Ipopt is chosen, but CasADi is not installed.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class NLPSolver:
 
 
 def _check(solver, settings):
-    """InputError for a setting that there is not, or that is no positive number."""
+    """InputError for a setting that does not exist, or is no positive number."""
     known = SETTINGS[solver]
     for name, x in settings.items():
         if name not in known:
@@ -93,5 +93,5 @@ def _check(solver, settings):
 
 
 def nlp_solver(solver):
-    """The `NLPSolver` of a name, or what is given."""
+    """The `NLPSolver` for a name; an `NLPSolver` is returned as it is."""
     return solver if isinstance(solver, NLPSolver) else NLPSolver(solver)

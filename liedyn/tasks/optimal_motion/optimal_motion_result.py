@@ -1,4 +1,4 @@
-"""An optimal motion: a trajectory with inputs, cost, multipliers and errors, which can be asked at any time."""
+"""An optimal motion: a trajectory with inputs, cost, multipliers and errors, which can be evaluated at any time."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 ROWS = 10
-"""Rows of the trajectory in each interval."""
+"""Number of rows of the trajectory in each interval."""
 
 
 class OptimizationError(LiedynError):
-    """No optimal motion was found: nothing that was computed is lost.
+    """No optimal motion was found; the error contains what was computed.
 
     Attributes
     ----------
     motion : OptimalMotion or None
-        The best iterate, from which a new call may go on (``guess=``).
+        The best iterate, from which a new call can continue (``guess=``).
     violations : dict
-        How far the worst rows of the program are beyond their limits, by what they are.
+        How far the worst rows of the program are beyond their limits, by their labels.
     """
 
     motion: OptimalMotion | None
@@ -50,41 +50,41 @@ class OptimizationError(LiedynError):
 
 
 class MotionWarning(UserWarning):
-    """A motion that exceeds limits between the nodes of its mesh."""
+    """A motion exceeds limits between the nodes of its mesh."""
 
 
 @dataclass(frozen=True, repr=False)
 class OptimalMotion(Trajectory):
-    """What `optimize_motion` returns: a `Trajectory`, ten rows in each interval, and how it was found.
+    """The result of `optimize_motion`: a `Trajectory` with ten rows in each interval, and data of the solution.
 
     Attributes
     ----------
     u : ndarray, shape (nt, nu)
         Forces of the actuators [N m, N].
     cost, duration : float
-        The minimum, and the length of the motion [s].
+        The minimum, and the duration of the motion [s].
     knots : ndarray, shape (N + 1,)
-        Ends of the intervals [s].
+        Boundaries of the intervals [s].
     errors : ndarray, shape (N,)
-        Of each interval: the largest distance, in coordinates of the manifold and their rates, of the motion from what
-        its inputs do, integrated from the interval's first state.
+        For each interval the largest difference, in coordinates of the manifold and their rates, between the motion and
+        an integration with its inputs from the interval's first state.
     excess : dict
-        By how much limits are exceeded between the nodes, where the program does not see them: the largest amounts by
-        the limit's name, in its unit, at the rows of the trajectory, if they are more than a millionth of the limit.
+        Excess of limits between the nodes, where the program does not check them: the largest amounts by the limit's
+        name, in its unit, at the rows of the trajectory, if they are more than a millionth of the limit.
     outcome : str
-        What the solver said.
+        Status that the solver returned.
     optimality, violation : float
         The largest component of the gradient of the Lagrangian (of the scaled program), and the largest violation of a
         row.
     iterations : int
-        Of the solver, over all meshes.
+        Iterations of the solver, over all meshes.
     time : float
-        Seconds that it took.
+        Computation time [s].
     solver : str
     multipliers : ndarray, shape (rows,)
-        Of the rows of the program: what the cost changes by if a row's limit does, with the sign reversed.
+        Multipliers of the rows of the program: minus the derivative of the cost by the limit of the row.
     row_labels : tuple of str
-        What these rows are, and where.
+        Meaning and place of these rows.
     actuator_names : tuple of str
 
     Examples
@@ -116,7 +116,7 @@ class OptimalMotion(Trajectory):
     actuator_names: tuple[str, ...] = ()
     # transcription, unknowns and motion at the nodes: neither saved nor pickled
     _plan: object = field(default=None, compare=False)
-    # densities of limits (liedyn.tasks.optimal_motion.carried), for motions that begin with this one
+    # densities of limits (liedyn.tasks.optimal_motion.carried), for motions that start from this one
     _densities: object = field(default=None, compare=False)
 
     def __getstate__(self) -> Any:
@@ -137,13 +137,13 @@ class OptimalMotion(Trajectory):
         Returns
         -------
         q, v, u : ndarray
-            Configuration, velocity and forces of the actuators, with the shape of t in front. The constraints hold to
+            Configuration, velocity and forces of the actuators, with the leading shape of t. The constraints hold to
             rounding between the knots, too.
 
         Raises
         ------
         InputError
-            A time outside the motion, or a motion that was loaded from a file.
+            A time is outside the motion, or the motion was loaded from a file.
 
         Examples
         --------
@@ -164,12 +164,12 @@ class OptimalMotion(Trajectory):
         return tuple(x[0] for x in found) if given.ndim == 0 else found
 
     def feedforward(self, t: float, q: Array, v: Array) -> Array:
-        """The inputs at time t, as ``u=motion.feedforward`` of `simulate` and feedback laws take them.
+        """The inputs at time t, in the form ``u=motion.feedforward`` for `simulate` and feedback laws.
 
         Parameters
         ----------
         t : float
-            Time [s]; before and after the motion its first and last inputs hold.
+            Time [s]; before and after the motion its first and last inputs are returned.
         q, v : ndarray
             Not used.
 
@@ -180,7 +180,7 @@ class OptimalMotion(Trajectory):
         Raises
         ------
         InputError
-            A motion that was loaded from a file.
+            The motion was loaded from a file.
 
         Examples
         --------
@@ -201,18 +201,18 @@ class OptimalMotion(Trajectory):
 
 
 def interval_of(transcription, part):
-    """Numbers of the intervals at parts of the duration."""
+    """Indices of the intervals at fractions of the duration."""
     return np.clip(np.searchsorted(transcription.mesh, part, side="right") - 1, 0, len(transcription.mesh) - 2)
 
 
 def share(transcription, k, part):
-    """Which part of interval k[i] has passed."""
+    """Elapsed fraction of interval k[i]."""
     mesh = transcription.mesh
     return np.clip((part - mesh[k]) / (mesh[k + 1] - mesh[k]), 0.0, 1.0)
 
 
 def inside(plan, part):
-    """States on the manifold and inputs at parts of the duration."""
+    """States on the manifold and inputs at fractions of the duration."""
     transcription, z, motion = plan
     k = interval_of(transcription, part)
     x, u = transcription.inside(z, motion, k, share(transcription, k, part))
@@ -220,7 +220,7 @@ def inside(plan, part):
 
 
 def optimal_motion(program, z, duration, known):
-    """The `OptimalMotion` of unknowns z, and its `Excess` of limits; `known` is what else there is to say."""
+    """The `OptimalMotion` of unknowns z, and its `Excess` of limits; `known` has the other attributes."""
     transcription, robot = program.transcription, program.transcription.charts.robot
     plan = transcription, z.copy(), program.evaluate(z).motion
     mesh = transcription.mesh
@@ -247,21 +247,22 @@ def optimal_motion(program, z, duration, known):
 
 
 def works(robot, transcription, z, t, q, v):
-    """Work since the start at the rows: of inputs with what elements do not hold, and of dampers of joints."""
+    """Works since the start at the rows: of inputs and force elements without stored energy, and of joint dampers."""
     count = len(transcription.mesh) - 1
-    rows = np.arange(count)[:, None] * ROWS + np.arange(ROWS + 1)  # an interval's last row has its own inputs
+    # the last row of an interval has the inputs of this interval
+    rows = np.arange(count)[:, None] * ROWS + np.arange(ROWS + 1)
     k, part = np.repeat(np.arange(count), ROWS + 1), np.tile(np.arange(ROWS + 1) / ROWS, count)
     q, v, u = q[rows.ravel()], v[rows.ravel()], transcription.inputs(z, k, part)
     tau = u @ robot.tree_actuators.T
     if robot.elements is not None:
         tau = tau + forces_and_derivatives(robot, robot.t, q, v, u if robot.elements.driven else None)[0]
-        tau = tau + [energy_slope(robot, each)[0] for each in q]  # what they hold is in the potential
+        tau = tau + [energy_slope(robot, each)[0] for each in q]  # the stored part is in the potential energy
     powers = np.einsum("bi,bi->b", tau, v), -(v * v) @ dofs_of(robot.packed)[1][:, DOF_DAMPING]
     return [integral(np.diff(t[::ROWS]) / ROWS, power.reshape(count, ROWS + 1)) for power in powers]
 
 
 def integral(h, power):
-    """Integrals to all rows of powers (intervals, ROWS + 1), steps h: Simpson's rule by pairs, a parabola between."""
+    """Cumulative integrals of powers (intervals, ROWS + 1) with steps h: Simpson's rule, a parabola in between."""
     a, b, c = power[:, :-1:2], power[:, 1::2], power[:, 2::2]
     steps = np.stack([(5.0 * a + 8.0 * b - c) / 12.0, (8.0 * b + 5.0 * c - a) / 12.0], axis=2) * h[:, None, None]
     return np.concatenate([[0.0], np.cumsum(steps.ravel())])

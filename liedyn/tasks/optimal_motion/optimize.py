@@ -1,4 +1,4 @@
-"""Optimal motions of mechanisms: the public function, and how program, meshes and charts follow one another."""
+"""Optimal motions of mechanisms: the public function, and the sequence of programs, meshes and charts."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
-"""How often charts may move to where the iterates are, and meshes get finer."""
+"""Largest number of changes of the charts, and of refinements of the mesh."""
 MOST_INTERVALS = 2000
 RESCALED = 0.1
-"""A cost below this part of the first one is scaled anew, so that tolerances mean the same; one of which the first
-was such a part, too, where the solver did not get further with it."""
+"""A cost below this part of the first one is scaled anew, so that tolerances keep their meaning; and a first cost that
+is such a part, if the solver stopped with it."""
 
 
 def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | tuple[Any, ...],
@@ -63,53 +63,54 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
     Parameters
     ----------
     robot : Robot
-        Its actuators drive it. Constraints are in force as it has them switched; none may move with time or be
+        It is driven by its actuators. Constraints are active as they are switched; none may depend on time or be
         one-sided.
     start, goal : array_like, dict, Target, tuple
-        Where the motion begins and ends: a configuration (nq,) [rad, m; quaternions (x, y, z, w)], at rest; coordinates
+        First and last state: a configuration (nq,) [rad, m; quaternions (x, y, z, w)], at rest; coordinates
         by name, of the tree or of cut joints, ``{"boom": 0.3}``, and rates, ``{"velocity:boom": 0.1}``, at rest if no
         rate is named; or one or several targets of `inverse_kinematics`, at rest. A pair (one of these, velocity)
-        gives the velocity (nv,) [rad/s, m/s], 0 for rest, or None for any. No goal: the end is free.
+        gives the velocity (nv,) [rad/s, m/s], 0 for rest, or None for any. Without a goal the end is free.
     duration : float or tuple
-        Length of the motion [s], or limits (low, high) where it is free.
+        Duration of the motion [s], or limits (low, high) if it is free.
     cost : str or dict, optional
-        What is integrated, by name: ``"effort"``: u^T R u with a number, a diagonal (nu,) or a matrix R;
+        Terms of the integrand, by name: ``"effort"``: u^T R u with a number, a diagonal (nu,) or a matrix R;
         ``"time"``: a number; ``"velocity"``: v^T W v; ``"posture"``: (W, q) with d^T W d of the difference d from a
         configuration q; ``"function"``: a `PathFunction` with one value. ``"terminal"``: a `PathFunction` with one
-        value, at the end. A name alone stands for the weight one. Default: ``"effort"``.
+        value, at the end. A name alone means weight one. Default: ``"effort"``.
     bounds : dict, optional
         Limits (low, high), or a number for both signs, of coordinates ``"boom"`` and rates ``"velocity:boom"`` of the
-        tree or of cut joints, forces ``"force:lift"`` and powers ``"power:lift"`` of actuators. They count at nodes.
+        tree or of cut joints, forces ``"force:lift"`` and powers ``"power:lift"`` of actuators. They are imposed at
+        nodes.
     limits : bool
-        Keep the limits of coordinates, speeds and efforts that the robot declares, too.
+        True to impose also the limits of coordinates, speeds and efforts that the robot declares.
     path : PathFunction or sequence of PathFunction
-        Limits along the motion, such as `clearance` from an obstacle; they count at nodes.
+        Limits along the motion, such as `clearance` from an obstacle; they are imposed at nodes.
     via : sequence of tuple
-        Conditions (part, what) on the way, ``part`` of the duration between 0 and 1; ``what`` as for the start, but
-        with any velocity where none is given.
+        Intermediate conditions (part, what), with ``part`` of the duration between 0 and 1; ``what`` as for the start,
+        but with any velocity if none is given.
     periodic : bool or dict
-        The end is the start once more: state and inputs. A dict says by how much coordinates go on, such as
-        ``{"crank": 2 * numpy.pi}``.
+        True if state and inputs at the end equal those at the start. A dict gives the amounts by which coordinates
+        increase, such as ``{"crank": 2 * numpy.pi}``.
     guess : Trajectory, OptimalMotion or array_like, shape (k, nq), optional
-        A motion to begin with (a warm start: with the multipliers of its limits, too, where it nearly solves this
-        problem), or configurations that it passes. Default: from condition to condition along the manifold.
+        A motion as initial guess (a warm start, with the multipliers of its limits, if it nearly solves this
+        problem), or configurations on the way. Default: from condition to condition along the manifold.
     method : {"collocation", "shooting"}
-        Lobatto collocation, with inputs that are polynomials of each interval and continuous; or multiple shooting with
-        inputs that are held in each interval.
+        Lobatto collocation, with continuous inputs that are polynomials in each interval; or multiple shooting with
+        constant inputs in each interval.
     intervals : int
-        How many intervals the first mesh has, of equal lengths but for the times of `via`.
+        Number of intervals of the first mesh, of equal length except for the times of `via`.
     points : int
-        Points of collocation in each interval, its ends included: 3 is Hermite-Simpson, 4 and 5 are of order 6 and 8.
-        For shooting the steps of Runge-Kutta's method in each interval.
+        Collocation points in each interval, including its ends: 3 is Hermite-Simpson, 4 and 5 are of order 6 and 8.
+        For shooting the number of Runge-Kutta steps in each interval.
     tolerance : float or None
-        Largest error of an interval, see ``errors`` of `OptimalMotion`: those that are worse are divided, and the
-        program is solved again from there. So are those where a coordinate, a speed or a path function exceeds its
-        limits between nodes by more than 0.1 % of them, as long as that helps. None: the mesh stays as it is.
+        Largest error of an interval, see ``errors`` of `OptimalMotion`: intervals with a larger error are divided, and
+        the program is solved again from there. So are intervals in which a coordinate, a speed or a path function
+        exceeds its limits between nodes by more than 0.1 %, as long as that helps. None: the mesh is not refined.
     solver : str or NLPSolver
         ``"liedyn"``, the library's own interior-point method, ``"scipy"``, or ``"ipopt"`` (``liedyn[optimize]``); with
         options an `NLPSolver`, such as ``ld.NLPSolver("ipopt", iterations=50)``.
     progress : bool, optional
-        A bar with the iterations, as for `simulate`.
+        A progress bar with the iterations, as for `simulate`.
 
     Returns
     -------
@@ -119,34 +120,35 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
     Raises
     ------
     InputError
-        An argument that does not fit, an unknown name, or a robot that moves with time or has one-sided constraints; or
-        a program that needs more memory than there is, which the message names.
+        An argument does not fit, a name is unknown, or the robot depends on time or has one-sided constraints; or
+        the program needs more memory than there is; the message gives the amount.
     ClosureError
         A loop is open at start or goal.
     MotionWarning
-        Limits are exceeded between the nodes by more than 0.1 % of them, see ``excess`` of `OptimalMotion`.
+        Limits are exceeded between the nodes by more than 0.1 %, see ``excess`` of `OptimalMotion`.
     OptimizationError
-        The solver stopped elsewhere: at its limit of iterations, or where constraints contradict each other. It names
-        the rows that are violated most, where and by how much, and has the best motion so far.
+        The solver stopped without a solution: at its limit of iterations, or where constraints contradict each other.
+        The message names the rows with the largest violations, and the error has the best motion so far.
 
     Notes
     -----
     The unknowns are coordinates in tangent-space charts of the constraint manifold, one about each knot (Bordalba,
-    Schoels, Ros, Porta and Diehl 2023): no constraint is an equation of the program, none drifts, and nothing is
-    singular where the actuators' coordinates are. First derivatives are exact, sparse, and those of `linearize`. The
-    Hessian of the Lagrangian is exact for collocation, by second variations of the equations of motion. It is learnt
-    from gradients (symmetric rank-one updates) for shooting, for users' functions and targets, and where a robot has
-    custom constraints or users' laws of force elements.
+    Schoels, Ros, Porta and Diehl 2023): constraints are no equations of the program and do not drift, and singularities
+    of the actuators' coordinates are no singularities of the charts. First derivatives are exact, sparse, and those of
+    `linearize`. The
+    Hessian of the Lagrangian is exact for collocation, by second variations of the equations of motion. It is
+    approximated from gradients (symmetric rank-one updates) for shooting, for users' functions and targets, and for
+    robots with custom constraints or users' laws of force elements.
     If the solver's iterates leave their charts, these move with them.
 
-    Memory grows in proportion to the nodes of the mesh, the duration free or not, and to the third power of a robot's
-    coordinates: some half a megabyte for a node of a panda. A finer mesh that would not fit ends the search with an
-    `OptimizationError`, which has the motion so far.
+    Memory is proportional to the number of nodes of the mesh, whether the duration is free or not, and to the third
+    power of the number of coordinates: about half a megabyte per node for a panda. A finer mesh that would not fit ends
+    the search with an `OptimizationError`, which has the motion so far.
 
-    Where nothing is found in a free duration, the motion of least effort in the longest time is found first, and the
-    one that was asked for from there; ``iterations`` of the solver hold for each of the three searches.
+    If no solution is found for a free duration, the motion of least effort in the longest time is computed first, and
+    the wanted one from there; ``iterations`` of the solver apply to each of the three searches.
 
-    Minima are local: other guesses may lead to others.
+    Minima are local: other guesses may lead to other minima.
 
     Examples
     --------
@@ -167,7 +169,7 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
     cost = Cost(robot, cost)
     mesh = mesh_of(intervals, [part for part, _ in demands.conditions])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConditionWarning)  # of iterates; the result is looked at again
+        warnings.simplefilter("ignore", ConditionWarning)  # about iterates; the result is checked again
         seconds = first_duration(demands.duration, guess)
         try:
             program, z = first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
@@ -187,8 +189,8 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
 
 
 def _search(program, z, setting):
-    """As `_solve`; where nothing is found, and the duration is free, from the motion of least effort in the longest
-    time: that is found from where shorter ones are not."""
+    """As `_solve`; if no solution is found and the duration is free, from the motion of least effort in the longest
+    time, which is easier to find than shorter ones."""
     failed = _solve(program, z, setting)
     demands, t = program.demands, program.transcription
     if failed[-1]["ok"] or demands.duration[0] == demands.duration[1]:
@@ -210,7 +212,7 @@ def _search(program, z, setting):
 
 
 def _improve(program, z, setting, guess, warm, tolerance, began):
-    """Solve, and solve again on finer meshes, until all intervals are accurate."""
+    """Solves the program, and again on finer meshes, until all intervals are accurate."""
     iterations, before, motion = 0, np.inf, None
     for _ in range(NEW_MESHES):
         try:
@@ -232,7 +234,7 @@ def _improve(program, z, setting, guess, warm, tolerance, began):
                 break
             if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
                 return _told(motion, beyond)
-            before = part  # a mesh that is finer for the sake of limits has to help
+            before = part  # a mesh that is refined because of limits has to help
             worst = np.where(coarse, np.maximum(errors, 2.0 * tolerance), errors)
             mesh = finer(program.transcription, worst, tolerance)
             if len(mesh) > MOST_INTERVALS:
@@ -247,7 +249,7 @@ def _improve(program, z, setting, guess, warm, tolerance, began):
                     f"the motion of {program.transcription.charts.robot.name!r} is optimal at the nodes of "
                     f"{len(errors)} intervals, but leaves the mechanism between them: begin with more intervals"
                 ) from error
-            # between its knots the motion has left the mechanism, and nothing of it is worth going on from
+            # between its knots the motion has left the mechanism, and is no use as a guess
             program, z = first_within_charts(program.transcription.charts.robot, setting, halved(
                 program.transcription.mesh), program.demands, program.cost, z[-1], guess)
             warm = None
@@ -258,7 +260,7 @@ def _improve(program, z, setting, guess, warm, tolerance, began):
 
 
 def _too_large(error, motion):
-    """The error where memory ends: that of the argument on the first mesh, with the motion so far on finer ones."""
+    """The error if memory is exhausted: the argument on the first mesh, with the motion so far on finer ones."""
     if motion is None:
         return error
     return OptimizationError(f"{error}: the motion of {motion.robot!r} is optimal on {len(motion.errors)} intervals, "
@@ -266,7 +268,7 @@ def _too_large(error, motion):
 
 
 def _told(motion, beyond):
-    """The motion, with a warning if it exceeds limits between the nodes."""
+    """The motion, after a warning if it exceeds limits between the nodes."""
     far = beyond.largest(LOOSE)
     if far:
         text = ", ".join(f"{name} by {x:.3g}" for name, x in list(far.items())[:3])
@@ -277,13 +279,13 @@ def _told(motion, beyond):
 
 
 def _begin(program, z, setting):
-    """The program as solvers see it, and unknowns to begin with."""
+    """The program in the form of solvers, and its initial unknowns."""
     problem = Problem(program, z, setting.options.feasibility, setting.progress.show)
     return problem, problem.start(z)
 
 
 def _solve(program, z, setting):
-    """Solve on one mesh; charts move to the best iterate where iterates leave them."""
+    """Solves on one mesh; charts move to the best iterate if iterates leave them."""
     iterations, options = 0, setting.options
     for _ in range(NEW_CHARTS):
         problem, start = _begin(program, z, setting)
@@ -301,7 +303,7 @@ def _solve(program, z, setting):
             break
         try:
             program, z = recentred(program, z)
-        except LeftChartError:  # the iterates are too far apart: no charts about the knots have them all
+        except LeftChartError:  # the iterates are too far apart for charts about the knots
             break
     violation = problem.violation(problem.values(x)[1])
     of_c, slope, slack = problem.refined(x, of_c, of_x)
@@ -316,14 +318,14 @@ def _solve(program, z, setting):
 
 
 def _failure(program, z, found, what):
-    """The error with what is violated most, and the motion there."""
+    """The error with the largest violations, and the motion with them."""
     beyond, _ = program.violations(z)
     worst = np.argsort(-beyond)[:5]
     rows = {found["row_labels"][k]: float(beyond[k]) for k in worst if beyond[k] > 0.0}
     text = ", ".join(f"{name} by {x:.3g}" for name, x in list(rows.items())[:3])
     try:
         motion, _ = optimal_motion(program, z, z[-1], found)
-    except LiedynError:  # its accelerations do not exist
+    except LiedynError:  # the accelerations of the motion do not exist
         motion = None
     told = f"; violated: {text}{_at_ends(program, z)}" if found["violation"] > 1e-8 else (
         f"; all constraints hold, but the gradient of the Lagrangian is {found['optimality']:.2g}")
@@ -333,7 +335,7 @@ def _failure(program, z, found, what):
 
 
 def _at_ends(program, z):
-    """What the actuators cannot do where the motion should be at rest, in words."""
+    """Message about what the actuators cannot do where the motion should be at rest."""
     nodes, found = program.evaluate(z).nodes, ""
     for part, each in program.demands.conditions:
         if each.v is not None and not each.v.any():

@@ -1,4 +1,4 @@
-"""Functions of (t, q, v, u) along a motion: users' own, with their derivatives, and distances from obstacles."""
+"""Functions of (t, q, v, u) along a motion: users' functions with their derivatives, and distances from obstacles."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class PathFunction(Travelling):
     Attributes
     ----------
     f : callable
-        ``f(t, q, v, u)`` gives a number, or m of them.
+        ``f(t, q, v, u)`` returns a number, or m numbers.
     df : callable
-        ``df(t, q, v, u)`` gives its derivatives (by_q, by_v, by_u), shapes (m, nv), (m, nv), (m, nu) (for a number the
-        axis m may be missing), by a displacement in the tangent space at q (perturbed on the right), by v and by the
-        actuators' forces u; or four, with by_t of shape (m,), where f depends on the time and the duration is free.
+        ``df(t, q, v, u)`` returns its derivatives (by_q, by_v, by_u), shapes (m, nv), (m, nv), (m, nu) (for a number
+        the axis m may be missing), by a displacement in the tangent space at q (perturbed on the right), by v and by
+        the actuators' forces u; or four, with by_t of shape (m,), if f depends on the time and the duration is free.
     low, high : float or array_like, shape (m,)
-        Limits. Where they are equal it is an equation.
+        Limits; equal ones make an equation.
     name : str
-        In messages.
+        Name in messages.
 
     Examples
     --------
@@ -71,13 +71,13 @@ class PathFunction(Travelling):
 
     def check(self, robot: Robot, q: ArrayLike, v: ArrayLike, u: ArrayLike, t: float = 0.0,
               tolerance: float = 1e-7) -> FeedbackCheck:
-        """Compare the derivatives with differences of high order, at one state.
+        """Compare the derivatives with finite differences of sixth order, at one state.
 
         Parameters
         ----------
         robot : Robot
         q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)], better not a special one.
+            Configuration [rad, m; quaternions (x, y, z, w)], preferably one without special symmetry.
         v : array_like, shape (nv,)
             Velocity [rad/s, m/s].
         u : array_like, shape (nu,)
@@ -85,7 +85,7 @@ class PathFunction(Travelling):
         t : float
             Time [s].
         tolerance : float
-            Largest relative deviation accepted.
+            Largest relative error accepted.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class PathFunction(Travelling):
         Raises
         ------
         InputError
-            A shape does not fit, an entry is not finite, or a function that fails.
+            A shape does not fit, an entry is not finite, or a function fails.
 
         Examples
         --------
@@ -128,7 +128,7 @@ def value_of(function, t, q, v, u):
     Raises
     ------
     InputError
-        It fails, or returns something else than finite numbers.
+        The function fails, or does not return finite numbers.
     """
     found = np.atleast_1d(floats(f"f of {function.name!r}", _call(function, "f", t, q, v, u)))
     if found.ndim > 1 or not np.isfinite(found).all():
@@ -142,7 +142,7 @@ def derivatives_of(function, t, q, v, u, size):
     Raises
     ------
     InputError
-        It fails, or returns something of other shapes.
+        The function fails, or returns arrays of other shapes.
     """
     found = _call(function, "df", t, q, v, u)
     if not isinstance(found, (tuple, list)) or len(found) not in (3, 4):
@@ -166,7 +166,7 @@ def _call(function, part, t, q, v, u):
 
 def clearance(robot: Robot, body: str, center: ArrayLike, radius: float,
               point: ArrayLike = (0.0, 0.0, 0.0)) -> PathFunction:
-    """A ball that a point of a body has to stay out of, for ``path`` of `optimize_motion`.
+    """A sphere that a point of a body must not enter, for ``path`` of `optimize_motion`.
 
     Parameters
     ----------
@@ -174,22 +174,22 @@ def clearance(robot: Robot, body: str, center: ArrayLike, radius: float,
     body : str
         Name of a body or frame.
     center : array_like, shape (3,)
-        Center of the ball in the world [m].
+        Centre of the sphere in the world [m].
     radius : float
-        Its radius [m]; for a body that is a ball itself, the sum of both radii.
+        Radius of the sphere [m]; for a body that is itself a sphere, the sum of both radii.
     point : array_like, shape (3,)
         Point of the body, in its own frame [m].
 
     Returns
     -------
     PathFunction
-        The square of the distance over the square of the radius, at least one: smooth everywhere, with the exact
-        derivative by `body_jacobian`.
+        The squared distance divided by the squared radius, at least one: smooth everywhere, with the exact
+        derivative from `body_jacobian`.
 
     Raises
     ------
     InputError
-        An unknown body, a shape that does not fit, or a radius that is not positive.
+        The body is unknown, a shape does not fit, or the radius is not positive.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def clearance(robot: Robot, body: str, center: ArrayLike, radius: float,
 
 
 class _Away:
-    """The squared distance of a point of a body from a centre, in radii; its methods can be pickled."""
+    """The squared distance of a point of a body from a centre, in units of the radius; its methods can be pickled."""
 
     def __init__(self, robot, body, center, point, radius):
         self.robot, self.body, self.center, self.point, self.radius = robot, body, center, point, radius
@@ -219,12 +219,12 @@ class _Away:
         return T[:3, :3], T[:3, 3] + T[:3, :3] @ self.point - self.center
 
     def value(self, t, q, v, u):
-        """Squared distance."""
+        """Squared distance in units of the squared radius."""
         d = self._place(q)[1]
         return d @ d / self.radius ** 2
 
     def derivatives(self, t, q, v, u):
-        """By q, v and u."""
+        """Derivatives by q, v and u."""
         R, d = self._place(q)
         J = body_jacobian(self.robot, q, self.body)
         rate = R @ (J[3:] - np.cross(self.point, J[:3], axisb=0).T)

@@ -2,8 +2,8 @@
 
     minimize J(z)    subject to    c_low <= c(z) <= c_high    z_low <= z <= z_high
 
-c has the defects of the transcription, limits at all nodes, conditions at single nodes, periodicity. Unknowns whose
-limits are equal are no unknowns of the solver (`free`). Inputs and the duration are scaled to a size of one.
+c contains the defects of the transcription, limits at all nodes, conditions at single nodes, and periodicity. Unknowns
+with equal limits are constants for the solver (`free` marks the others). Inputs and duration are scaled to size one.
 """
 # mypy: ignore-errors
 from typing import NamedTuple
@@ -21,10 +21,10 @@ from liedyn.tasks.optimal_motion.samples import Blocks
 
 
 class Demands(NamedTuple):
-    """What a motion has to satisfy, whatever the transcription.
+    """The conditions on a motion, independent of the transcription.
 
-    rows along the motion; limits of the inputs (nu, 2) and of the duration (2,); conditions as pairs (part of the
-    duration, Condition), start and goal among them; `shift` (nv,) of a periodic motion, or None.
+    `along`: rows along the motion; limits of the inputs (nu, 2) and of the duration (2,); conditions as pairs (fraction
+    of the duration, Condition), including start and goal; `shift` (nv,) of a periodic motion, or None.
     """
 
     rows: list
@@ -35,10 +35,10 @@ class Demands(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The program at one z: cost, gradient, c, its Jacobian (sparse), nodes, motion.
+    """The program at one z: cost, gradient, c, its Jacobian (sparse), samples at the nodes, motion.
 
-    Of the cost: the part of its gradient that users' functions make, and blocks of Gauss and Newton's Hessian of the
-    rest; `second()` is the `SecondMotion` of the nodes.
+    For the cost: the part of its gradient that users' functions contribute, and blocks of the Gauss-Newton Hessian of
+    the rest; `second()` is the `SecondMotion` of the nodes.
     """
 
     cost: float
@@ -53,9 +53,10 @@ class Value(NamedTuple):
 
 
 class Program:
-    """See the top of this file; `scale` is the size of all unknowns, `labels` says what each row of c is.
+    """The program at the top of this file; `scale` has the sizes of all unknowns, `labels` the meaning of each row of
+    c.
 
-    `is_exact`: `hessian` is exact for the cost, but for users' functions, and for the `known` rows of c.
+    `is_exact`: `hessian` is exact for the cost without users' functions, and for the `known` rows of c.
     """
 
     def __init__(self, transcription, demands, cost, scale_u, scale_t):
@@ -102,11 +103,11 @@ class Program:
         self.free = np.flatnonzero(self.low < self.high)
 
     def node(self, part):
-        """Number of the node at a part of the duration."""
+        """Index of the node at a fraction of the duration."""
         return int(np.argmin(np.abs(self.transcription.part - part)))
 
     def _place_rows(self, layout):
-        """Which rows hold at which nodes, and limits and labels of all rows of c."""
+        """Rows at each node, and limits and labels of all rows of c."""
         t, x = self.transcription, layout.x
         every, self._placed = np.arange(layout.nodes), []
         for rows in self._rows:
@@ -133,7 +134,7 @@ class Program:
         self.c_low, self.c_high = np.concatenate(low), np.concatenate(high)
 
     def evaluate(self, z):
-        """The `Value` at z; the last one is kept."""
+        """The `Value` at z; the last one is stored."""
         key = z.tobytes()
         if self._last[0] != key:
             self._last = key, self._evaluate(z)
@@ -178,9 +179,10 @@ class Program:
                      second_motion_of(self.transcription, motion))
 
     def hessian(self, z, of_cost, multipliers):
-        """Of of_cost times the cost without users' functions, and of multipliers times the `known` rows of c (sparse).
+        """Hessian of of_cost times the cost without users' functions plus multipliers times the `known` rows of c
+        (sparse).
 
-        Where `is_exact` is false it is that of Gauss and Newton for the cost alone.
+        If `is_exact` is false it is the Gauss-Newton Hessian of the cost alone.
         """
         t, value = self.transcription, self.evaluate(z)
         blocks = value.hessian._replace(entries=of_cost * value.hessian.entries)
@@ -194,7 +196,7 @@ class Program:
         return self._hessian.matrix([blocks], (len(z), len(z)))
 
     def _bend(self, z, value, multipliers, hessians):
-        """Add multipliers times known rows to `NodeHessians`."""
+        """Adds multipliers times known rows to `NodeHessians`."""
         t, first = self.transcription, self._defects
         t.bend(z, value.motion, multipliers[:first], hessians)
         for rows, where in self._placed:
@@ -207,14 +209,14 @@ class Program:
             hessians.add_rates([-1], t.charts, np.zeros(1, np.int64), end, on_x, 0.0 * on_x)
 
     def _shifted_end(self, motion):
-        """The motion at the end, as far back as a periodic one has gone on."""
+        """The motion at the end, moved back by the shift of a periodic motion."""
         end, places = type(motion)(*(each[-1:] for each in motion)), places_of(self.transcription.charts.robot)
         q = end.q.copy()
         q[:, places[places >= 0]] -= self.demands.shift[places >= 0]
         return end._replace(q=q)
 
     def _periodic(self, z, motion, first):
-        """The end, shifted, is the start: in the chart of the start."""
+        """The end, moved back by the shift, equals the start: in the chart of the start."""
         layout, charts = self.transcription.layout, self.transcription.charts
         of, (x, u, _) = rates_in(charts, np.zeros(1, np.int64), self._shifted_end(motion)), layout.split(z)
         c, rows = [of.x[0] - x[0]], first + np.arange(layout.x)[None]
@@ -228,14 +230,14 @@ class Program:
         return np.concatenate(c), blocks
 
     def violations(self, z):
-        """How far each row of c is beyond its limits, and each unknown beyond its own."""
+        """How far each row of c, and each unknown, is beyond its limits."""
         c = self.evaluate(z).c
         beyond = np.maximum(np.maximum(self.c_low - c, c - self.c_high), 0.0)
         return beyond, np.maximum(np.maximum(self.low - z, z - self.high), 0.0)
 
 
 class _Pattern:
-    """Sums dense blocks into a sparse matrix; where the entries go is worked out once."""
+    """Sums dense blocks into a sparse matrix; the places of the entries are computed once."""
 
     def __init__(self):
         self._to = None

@@ -1,4 +1,4 @@
-"""Programs of motions: the first one, of a guess, and those about a known motion, on its mesh or another one."""
+"""Construction of programs: the first one from a guess, and others about a known motion, on its mesh or another."""
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +16,14 @@ from liedyn.tasks.optimal_motion.shooting import Shooting
 from liedyn.tasks.optimal_motion.solving import Options
 
 PRODUCTS, BLOCKS = 20.0, 20.0
-"""How many arrays of second derivatives and of blocks of the Jacobian there are at once, as measured with a panda and
+"""Number of arrays of second derivatives and of blocks of the Jacobian that exist at once, measured with a panda and
 rounded up."""
 FINER_STARTS = 3
-"""How often the first mesh is halved if the guess is in no charts about its knots."""
+"""Number of times that the first mesh is halved if the guess is outside the charts about its knots."""
 
 
 class Setting(NamedTuple):
-    """How a program is made and solved."""
+    """Options for the construction and solution of programs."""
 
     method: str
     points: int
@@ -42,7 +42,7 @@ def _transcription(robot, method, points, mesh, q):
 
 
 def first_within_charts(robot, setting, mesh, demands, cost, seconds, guess):
-    """As `first`, on finer meshes if the guess goes too far within an interval."""
+    """`first`, on finer meshes if the guess leaves a chart within an interval."""
     for left in range(FINER_STARTS, -1, -1):
         try:
             program, z = first(robot, setting, mesh, demands, cost, seconds, guess)
@@ -57,7 +57,7 @@ def first_within_charts(robot, setting, mesh, demands, cost, seconds, guess):
 
 
 def halved(mesh):
-    """Knots of a mesh, and one between each two."""
+    """The knots of a mesh and the midpoints of its intervals."""
     return np.sort(np.append(mesh, 0.5 * (mesh[1:] + mesh[:-1])))
 
 
@@ -74,7 +74,7 @@ def first(robot, setting, mesh, demands, cost, seconds, guess):
     demands = demands._replace(shift=guessing.whole_turns(robot, q, demands.shift))
     if q.shape[1] != robot.nq:
         raise InputError(f"the guess has {q.shape[1]} coordinates, {robot.name!r} has {robot.nq}")
-    for part, each in demands.conditions:  # the reference there is the configuration itself
+    for part, each in demands.conditions:  # there the reference is the configuration itself
         if each.q is not None:
             q[np.argmin(np.abs(mesh - part))] = each.q
     transcription = _transcription(robot, setting.method, setting.points, mesh, q)
@@ -89,7 +89,8 @@ def first(robot, setting, mesh, demands, cost, seconds, guess):
 
 
 def again(program, z, mesh):
-    """The program with charts about the motion of z, on the same mesh or another one, and the same motion there."""
+    """The program with charts about the motion of z, on the same mesh or another one, and the unknowns of that
+    motion."""
     t = program.transcription
     plan = t, z, program.evaluate(z).motion
     points = t.points if t.name == "collocation" else t.steps
@@ -98,7 +99,7 @@ def again(program, z, mesh):
 
 
 def recentred(program, z):
-    """The program with charts about the knots of z, on the same mesh, and the same nodes there."""
+    """The program with charts about the knots of z, on the same mesh, and the unknowns of the same nodes."""
     t = program.transcription
     x, u, seconds = t.layout.split(z)
     q, v = t.charts.states(t.chart, x)
@@ -114,7 +115,7 @@ def recentred(program, z):
 
 
 def resampled(robot, setting, mesh, demands, cost, plan, seconds):
-    """The program about a motion that is known, on another mesh, and that motion there."""
+    """The program about a known motion, on another mesh, and the unknowns of that motion."""
     q = inside(plan, mesh)[0]
     for part, each in demands.conditions:
         if each.q is not None:
@@ -128,7 +129,7 @@ def resampled(robot, setting, mesh, demands, cost, plan, seconds):
 
 
 def _scale_of(u, demands, least=0.0):
-    """Sizes of the inputs, where they are not limited at least so large."""
+    """Sizes of the inputs; at least `least` for inputs without limits."""
     size = np.maximum(np.abs(u).max(axis=0, initial=0.0), least)
     most = np.abs(demands.of_inputs).max(axis=1)
     size = np.where(np.isfinite(most), np.minimum(np.maximum(size, 0.1 * most), most), size)
@@ -136,14 +137,14 @@ def _scale_of(u, demands, least=0.0):
 
 
 def mesh_of(intervals, parts):
-    """Knots at the times of conditions, and between them as many as asked for altogether, evenly."""
+    """Knots at the times of conditions, and evenly spaced ones in between, `intervals` in all."""
     fixed = np.unique(np.concatenate([[0.0, 1.0], parts]))
     shares = np.maximum(1, np.round(np.diff(fixed) * intervals).astype(int))
     return np.concatenate([*(np.linspace(a, b, n, endpoint=False) for a, b, n in zip(fixed, fixed[1:], shares)), [1.0]])
 
 
 def first_duration(limits, guess):
-    """The duration of a guess that has one, else between the limits."""
+    """The duration of the guess if it has one, else a value between the limits."""
     if getattr(guess, "duration", None) is not None and not limits[0] == limits[1]:
         return float(np.clip(guess.duration, *limits))
     return float(np.sqrt(limits[0] * limits[1]))

@@ -1,15 +1,15 @@
-"""Errors of the intervals of a motion, and finer meshes where they are too large."""
+"""Errors of the intervals of a motion, and finer meshes if they are too large."""
 import numpy as np
 
 from liedyn.tasks.optimal_motion.charts import LeftChartError
 from liedyn.tasks.optimal_motion.flow import flow
 
 STEPS, CHECKS = 16, 4
-"""Steps of Runge-Kutta's method in an interval for comparison, and how many of their states are compared."""
+"""Runge-Kutta steps in an interval for comparison, and number of their states that are compared."""
 
 
 def interval_errors(program, z):
-    """Largest difference, in coordinates x of each interval's chart, from what the inputs do from its first state."""
+    """Largest difference, in coordinates x of each interval's chart, from an integration of its inputs."""
     t = program.transcription
     x, _, duration = t.layout.split(z)
     k, motion = np.arange(len(t.mesh) - 1), program.evaluate(z).motion
@@ -17,7 +17,7 @@ def interval_errors(program, z):
     try:
         there = flow(t.charts, k, x[t.knots[:-1]], lambda part: t.inputs(z, k, np.full(len(k), part)),
                      duration * np.diff(t.mesh), STEPS)
-    except LeftChartError as error:  # the inputs lead far away from what the motion says
+    except LeftChartError as error:  # with these inputs the state moves far away from that of the motion
         errors[error.rows] = np.inf
         return errors
     for check in range(1, CHECKS + 1):
@@ -32,7 +32,7 @@ def interval_errors(program, z):
 
 
 def finer(transcription, errors, tolerance):
-    """A mesh whose intervals should be accurate: each is divided by what its order says, into four at most."""
+    """A mesh of sufficient accuracy: each interval is divided according to its order, into at most four."""
     order = transcription.points if transcription.name == "collocation" else 4
     parts = np.ceil(np.minimum(2.0 * errors / tolerance, 1e9) ** (1.0 / (order + 1)))
     parts = np.where(errors > tolerance, np.clip(parts, 2, 4), 1).astype(int)

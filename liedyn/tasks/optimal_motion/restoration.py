@@ -1,6 +1,6 @@
-"""Back to where constraints can be met, for iterates of an interior-point method from which no step leads on.
+"""Restoration of feasibility, for iterates of an interior-point method from which no step is accepted.
 
-Cost aside, violations are made smaller near the iterate w_r where the search has stopped,
+Without regard to the cost, violations are reduced near the iterate w_r at which the search stopped,
 
     minimize |g(w)|^2 / 2 s + eta |w - w_r|^2 / 2 - mu (log(w - w_low) + log(w_high - w)),        eta = sqrt(mu)
 
@@ -9,30 +9,30 @@ by Newton's method with exact second derivatives. Its step is that of the progra
     [sum g_i H_i / s + eta + Sigma + delta   A^T] [dw]     [eta (w - w_r) - mu / (w - w_low) + mu / (w_high - w)]
     [A                                        -s] [y ] = - [g                                                   ]
 
-(Waechter and Biegler 2006, section 3.3, with squares in place of absolute values: violations of many rows at once, such
-as those of a guess that obeys no dynamics, are what there is to mend.) It ends where the filter takes the iterate, with
-as small a part of the violations as is asked for, or where they are as small as they get near by. If they are not a
-tenth smaller there, constraints contradict each other.
+(Waechter and Biegler 2006, section 3.3, with squares in place of absolute values: typical are violations of many rows
+at once, as for a guess that does not satisfy the dynamics.) It ends when the filter accepts the iterate and violations
+are reduced to the demanded fraction, or when they cannot be reduced further nearby. If they have not fallen by a tenth
+then, the constraints contradict each other.
 """
 # mypy: ignore-errors
 import numpy as np
 from scipy.sparse import diags_array
 
 STEPS, SMALLER = 60, 0.9
-"""Most steps, and the part of violations that may be left."""
+"""Largest number of steps, and the fraction of violations that may be left."""
 HEAVY = 1e3
-"""What the largest violation weighs beside barriers and distances, which are of a size of one; that of Waechter and
+"""Weight of the largest violation relative to barriers and distances, which are of size one; from Waechter and
 Biegler."""
 SHORTEST, ARMIJO, STILL = 1e-6, 1e-4, 1e-9
-"""The least part of a step that is tried, the part of its slope by which the sum has to fall, and the size of steps
-that are none."""
+"""The smallest fraction of a step that is tried, the fraction of its slope by which the sum has to fall, and the size
+of steps that count as zero."""
 
 
 def restore(method, step_of, deltas, part):
-    """Move an `InteriorPoint` to where its filter takes it; was there such a point?
+    """Moves an `InteriorPoint` to an iterate that its filter accepts; False if none is found.
 
-    `step_of(B, s)` gives factors of the matrix above for its upper left block, None where it is not positive along the
-    constraints; deltas are the first and the largest delta, `part` is that of the violations to end with.
+    `step_of(B, s)` returns factors of the matrix above for its upper left block, None if it is not positive along the
+    constraints; deltas are the first and the largest delta, `part` is the fraction of the violations to reach.
     """
     before = np.abs(method.g).sum()
     while_smaller(method, step_of, deltas, part * before)
@@ -43,13 +43,13 @@ def restore(method, step_of, deltas, part):
 
 
 def while_smaller(method, step_of, deltas, enough):
-    """Newton's steps until violations are small enough, or as small as they get."""
+    """Newton steps until violations are small enough, or cease to fall."""
     w_r, eta, mu, last = method.w.copy(), np.sqrt(method.mu), method.mu, 0.0
     s = np.abs(method.g).max() / HEAVY
 
     def size(w):
         rooms, g = np.concatenate([w - method.low, method.high - w]), method.rows(w)[1]
-        with np.errstate(divide="ignore"):  # no room left costs infinitely much
+        with np.errstate(divide="ignore"):  # at a limit the barrier is infinite
             return 0.5 * (g @ g / s + eta * (w - w_r) @ (w - w_r)) - mu * np.log(rooms[np.isfinite(rooms)]).sum()
 
     for _ in range(STEPS):

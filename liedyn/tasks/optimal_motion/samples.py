@@ -1,6 +1,6 @@
-"""Where functions of (t, q, v, u) are evaluated, with what moves there when the unknowns of the program do.
+"""Points at which functions of (t, q, v, u) are evaluated, with the derivatives of the state by the unknowns.
 
-The unknowns are one array z: coordinates x of all nodes, then rows of inputs, then the duration. A sample depends on a
+The unknowns are one array z: coordinates x of all nodes, then rows of inputs, then the duration. A sample depends on
 few of them, its `columns`.
 """
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 class Samples(NamedTuple):
     """Times (count,), states and inputs at them, and their derivatives by z[columns], (count, ..., columns).
 
-    `weights` are those of a quadrature over the duration as a part of one.
+    `weights` are those of a quadrature over the duration relative to its length.
     """
 
     t: np.ndarray
@@ -26,7 +26,7 @@ class Samples(NamedTuple):
     weights: np.ndarray
 
     def at(self, which):
-        """Some of them."""
+        """The samples with these indices."""
         return Samples(*(x[which] for x in self))
 
 
@@ -39,7 +39,7 @@ class Blocks(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the unknowns are: `nodes` times x coordinates, `inputs` times nu inputs, the duration."""
+    """Layout of z: `nodes` times x coordinates, `inputs` times nu inputs, the duration."""
 
     nodes: int
     x: int
@@ -59,20 +59,20 @@ class Layout(NamedTuple):
         return np.concatenate([x.ravel(), u.ravel(), [duration]])
 
     def of_node(self, i):
-        """Columns of the coordinates of nodes i, (count, x)."""
+        """Indices in z of the coordinates of nodes i, (count, x)."""
         return np.asarray(i)[:, None] * self.x + np.arange(self.x)
 
     def of_input(self, i):
-        """Columns of the inputs of rows i, (count, nu)."""
+        """Indices in z of the inputs of rows i, (count, nu)."""
         return self.nodes * self.x + np.asarray(i)[:, None] * self.nu + np.arange(self.nu)
 
     def local(self, node, row):
-        """Columns of a node, an input and the duration, (count, x + nu + 1)."""
+        """Indices in z of a node, an input and the duration, (count, x + nu + 1)."""
         return np.hstack([self.of_node(node), self.of_input(row), np.full((len(node), 1), self.size - 1)])
 
 
 def node_samples(layout, motion, part, duration, row, weights):
-    """Samples at all nodes, whose times are parts of the duration and whose inputs are of given rows."""
+    """Samples at all nodes, with times as fractions of the duration and inputs of the given rows."""
     count, n, p = motion.N.shape
     x, nu, columns = layout.x, layout.nu, layout.x + layout.nu + 1
     dt, dq = np.zeros((count, columns)), np.zeros((count, n, columns))

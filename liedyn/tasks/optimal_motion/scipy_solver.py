@@ -1,7 +1,7 @@
 """The program solved by SciPy: the trust-region interior-point method of Byrd, Hribar and Nocedal 1999, "trust-constr".
 
-It takes sparse Jacobians and a Hessian that need not be positive, and so can be given all that is known: it needs far
-fewer iterations than SciPy's SLSQP, whose matrices are dense and whose Hessian is learnt from nothing.
+It accepts sparse Jacobians and an indefinite Hessian, so that all exact derivatives can be used: it needs far
+fewer iterations than SciPy's SLSQP, whose matrices are dense and whose Hessian is approximated from the identity.
 """
 # mypy: ignore-errors
 import warnings
@@ -11,20 +11,20 @@ import numpy as np
 from scipy.optimize import Bounds, NonlinearConstraint, minimize
 
 BARRIER = 1e-8
-"""The barrier parameter of a solution: what the logarithms at the limits may cost, each by the scale of the cost. SciPy
+"""The barrier parameter at a solution, relative to the scale of the cost. SciPy
 itself stops at a small gradient, whatever the barrier."""
 NEVER = 1e-300
 FLAT = 30
-"""Iterations over which the cost does not change by 1e-9 of it: enough, if the gradient is small as well."""
+"""Number of iterations with a relative change of the cost below 1e-9 that ends the search if the gradient is small."""
 STARTS = 6
-"""How often it begins anew where its trust region has shrunk to nothing before the solution."""
+"""Number of restarts if the trust region shrinks to nothing before the solution."""
 SETTINGS = ("initial_tr_radius", "initial_constr_penalty", "initial_barrier_parameter", "initial_barrier_tolerance",
             "xtol")
-"""Options of SciPy's that users may set, all of them positive numbers."""
+"""Options of SciPy that users may set, all of them positive numbers."""
 
 
 def solve(problem, x, options):
-    """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
+    """Unknowns, multipliers of c and of the limits, iterations, status as text, and whether it converged."""
     rows = NonlinearConstraint(lambda x: problem.values(x)[1], problem.c_low, problem.c_high,
                                jac=lambda x: problem.jacobian(x).tocsr(),
                                hess=lambda x, multipliers: problem.hessian(x, multipliers, of_cost=0.0))
@@ -43,7 +43,7 @@ def solve(problem, x, options):
         return bool(solved)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of matrices that are singular on the way: it regularises
+        warnings.simplefilter("ignore")  # about singular matrices of iterates, which it regularises
         for _ in range(STARTS):
             settings = {"maxiter": options.iterations - made, "gtol": NEVER, "xtol": 1e-11,
                         "initial_barrier_parameter": mu, "initial_barrier_tolerance": mu} | options.settings

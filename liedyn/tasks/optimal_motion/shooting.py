@@ -1,14 +1,14 @@
-"""Multiple shooting: each interval is integrated from its knot, with inputs that are held.
+"""Multiple shooting: each interval is integrated from its knot, with constant inputs.
 
 The integrator is the classical Runge-Kutta method of order four with a fixed number of steps in an interval, in the
 interval's chart; derivatives are those of its own steps, stage by stage,
 
     k_i = f(x_i, u)        dk_i = df/dx dx_i + df/du du        x_i = x + c_i h k_i-1
 
-so that the program's gradient is exact for the motion that is computed. All intervals are integrated side by side. The
-end is the next knot, read in the chart of the interval (Bock and Plitt 1984). Costs are integrated with the same
-stages and weights. Inputs are held as digital controllers hold them, and within their limits at all times; constraints
-on states are met at the knots.
+so that the program's gradient is exact for the computed motion. All intervals are integrated in parallel. The
+end is the next knot, expressed in the chart of the interval (Bock and Plitt 1984). Costs are integrated with the same
+stages and weights. Inputs are constant in each interval, as from digital controllers, and within their limits at all
+times; constraints on states are satisfied at the knots.
 """
 import numpy as np
 
@@ -19,7 +19,7 @@ from liedyn.tasks.optimal_motion.samples import Blocks, Layout, Samples, node_sa
 
 
 class Shooting:
-    """A motion on a mesh of N intervals with `steps` steps each; attributes as of `Collocation`."""
+    """A motion on a mesh of N intervals with `steps` steps each; attributes as in `Collocation`."""
 
     name = "shooting"
 
@@ -75,8 +75,8 @@ class Shooting:
         return x, S, Samples(*(np.concatenate(each) for each in zip(*found)))
 
     def inside(self, z, motion, k, part):
-        """Coordinates in chart k[i], at parts of intervals k[i], and inputs there: by the same steps up to the last
-        one, which ends there."""
+        """Coordinates in charts k[i], at fractions of intervals k[i], and inputs there: by the same steps, the last one
+        shortened."""
         x, u, duration = self.layout.split(z)
         charts, h, here = self.charts, duration * np.diff(self.mesh)[k] / self.steps, x[k]
         for step in range(self.steps):

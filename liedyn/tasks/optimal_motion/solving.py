@@ -1,16 +1,17 @@
-"""The program as solvers see it: without unknowns that are fixed, and everything of a size of one.
+"""The program in the form of solvers: without fixed unknowns, and scaled to size one.
 
-Curvature that is not known, of rows of constraints or of users' functions, learnt from exact gradients.
+The unknown curvature of constraint rows or of users' functions is approximated from exact gradients.
 
-The Lagrangian is a sum of functions of one node each, of its coordinates and inputs, but for the duration. The gradient
-of each is known exactly at every iterate, so each Hessian block can be learnt on its own, by symmetric rank-one updates
+Except for the duration, the Lagrangian is a sum of functions of one node each, of its coordinates and inputs. The
+gradient of each is known exactly at every iterate, so each Hessian block can be approximated by symmetric rank-one
+updates
 
     B+ = B + r r^T / (r^T s)        r = y - B s
 
 with s the change of the node's unknowns and y that of its gradient under the newest multipliers (partitioned secant
 updates: Griewank and Toint 1982; rank one, since the curvature may have any sign: Conn, Gould and Toint 1991). As the
-blocks are small, a few iterations teach them, whatever the number of nodes. Jacobians of the last iterates are kept, so
-all updates are made with the newest multipliers. What is known is exact (`liedyn.tasks.optimal_motion.lagrangian`).
+blocks are small, few iterations suffice, whatever the number of nodes. Jacobians of the last iterates are stored, so
+that all updates use the newest multipliers. Known curvature is exact (`liedyn.tasks.optimal_motion.lagrangian`).
 """
 # mypy: ignore-errors
 from collections import deque
@@ -24,13 +25,13 @@ from liedyn.tasks.optimal_motion import carried
 from liedyn.tasks.optimal_motion.bordered import least_squares, least_step
 
 SKIPPED = 1e-3
-"""An update is left out where |r^T s| is below this part of |r| |s|: it would be as large as it is uncertain."""
+"""An update is skipped if |r^T s| is below this part of |r| |s|: it would be as large as it is uncertain."""
 
 
 class Curvature:
     """Hessian blocks (count, size, size) of a part of the Lagrangian, over columns (count, size).
 
-    Columns may be -1: unknowns that are fixed.
+    Columns may be -1 for fixed unknowns.
     """
 
     def __init__(self, columns):
@@ -39,7 +40,7 @@ class Curvature:
         self._history = deque(maxlen=2 * columns.shape[1] + 2)
 
     def update(self, x, jacobian, multipliers):
-        """Learn from unknowns x, the Jacobian there (sparse, by columns) and the newest multipliers."""
+        """Updates from unknowns x, the Jacobian there (sparse, by columns) and the newest multipliers."""
         if self._history and np.array_equal(self._history[-1][0], x):
             self._history.pop()
         self._history.append((x.copy(), jacobian.T.tocsr()))
@@ -66,17 +67,17 @@ class Curvature:
 
 
 FAR = 1e6
-"""Cost and violations where a motion cannot be computed: solvers turn back."""
+"""Cost and violations returned where a motion cannot be computed: solvers turn back."""
 LEAST_COST = 1e-8
 """Smaller costs are zero: they are not scaled to one."""
 OF_SIZES = 0.1
-"""Costs of a start below this part of those of inputs of their sizes say nothing of the optimum: at rest it costs
-nothing."""
+"""An initial cost below this part of the cost of inputs of their typical sizes is no scale for the optimum: at rest it
+is zero."""
 
 
 class Options(NamedTuple):
-    """What solvers are told: iterations, tolerances, settings of their own; `warm` are the `densities` of limits where
-    the start is near the optimum, else None."""
+    """Options of a solver: iterations, tolerances, its own settings; `warm` are the `densities` of limits if the start
+    is near the optimum, else None."""
 
     iterations: int
     optimality: float
@@ -86,15 +87,15 @@ class Options(NamedTuple):
 
 
 class Problem:
-    """Free unknowns x of a `Program` over their scales, the cost over its own.
+    """The free unknowns x of a `Program`, and its cost, both divided by their scales.
 
     Attributes
     ----------
     low, high, c_low, c_high : ndarray
     best : ndarray
-        The unknowns of the least merit so far: violations beyond the tolerance count before the cost.
+        The unknowns of the least merit so far: violations beyond the tolerance weigh more than the cost.
     failures : int
-        How often a motion could not be computed; `error` is the last one.
+        Number of times that a motion could not be computed; `error` is the last error.
     """
 
     def __init__(self, program, z, feasibility, report=lambda iteration: None):
@@ -112,7 +113,7 @@ class Problem:
         self._key = self._value = None
 
     def _take_patterns(self, J, size):
-        """Entries of the program's Jacobian that are in this one, and the columns of the nodes' blocks."""
+        """Entries of the program's Jacobian that belong to this one, and the columns of the nodes' blocks."""
         number = np.full(size, -1)
         number[self.free] = np.arange(len(self.free))
         counts = np.diff(J.indptr)
@@ -155,7 +156,7 @@ class Problem:
         return z
 
     def _at(self, x):
-        """The program's value at x, None where there is none."""
+        """The program's value at x, None if the motion cannot be computed."""
         key = x.tobytes()
         if key != self._key:
             self._key, self._value = key, None
@@ -181,7 +182,7 @@ class Problem:
         return float(np.maximum(self.c_low - c, c - self.c_high).max(initial=0.0))
 
     def gradient(self, x):
-        """Of the cost."""
+        """Gradient of the cost."""
         value = self._at(x)
         return (np.zeros(len(x)) if value is None else
                 value.gradient[self.free] * self.scale / self.cost_scale)
@@ -191,16 +192,16 @@ class Problem:
         return np.zeros(len(self.indices)) if value is None else value.jacobian.data[self._kept] * self._factors
 
     def jacobian(self, x):
-        """Of c, sparse by columns."""
+        """Jacobian of c, sparse by columns."""
         shape = len(self.c_low), len(self.free)
         return csc_matrix((self.jacobian_entries(x), self.indices, self.indptr), shape=shape)
 
     def cost_hessian(self, x):
-        """Of the cost."""
+        """Hessian of the cost."""
         return self.hessian(x, None)
 
     def hessian(self, x, multipliers, of_cost=1.0):
-        """Of the Lagrangian (sparse): exact where the program knows it, the rest learnt."""
+        """Hessian of the Lagrangian (sparse): exact where the program knows it, else approximated."""
         parts, size, value = [], len(x), self._at(x)
         if value is not None:
             H = self.program.hessian(self.whole(x), of_cost / self.cost_scale, multipliers)
@@ -220,11 +221,11 @@ class Problem:
         return coo_matrix((data, (rows.astype(np.int64), columns.astype(np.int64))), shape=(size, size)).tocsc()
 
     def iterated(self, iteration):
-        """An iteration has been made."""
+        """Called after each iteration."""
         self._report(iteration)
 
     def polished(self, x, steps=6):
-        """The nearest unknowns that meet the equations and the limits that are violated, by Newton's method."""
+        """The nearest unknowns that satisfy the equations and the limits that are violated, by Newton's method."""
         for _ in range(steps):
             value = self._at(x)
             if value is None:
@@ -246,10 +247,10 @@ class Problem:
         return x
 
     def refined(self, x, of_c, of_x):
-        """Multipliers of c, those of equations as good as rounding allows, the largest component of the gradient of the
-        Lagrangian, and that of multipliers times distances from limits.
+        """Multipliers of c, with those of equations exact to rounding, the largest component of the gradient of the
+        Lagrangian, and the largest product of a multiplier and the distance from its limit.
 
-        Solvers get multipliers from normal equations, which lose digits where the Jacobian is poorly conditioned.
+        Solvers compute multipliers from normal equations, which lose digits if the Jacobian is poorly conditioned.
         """
         J, g, equations = self.jacobian(x), self.gradient(x), self.c_low == self.c_high
         A, of_c = J.tocsr()[np.flatnonzero(equations)], of_c.copy()
@@ -269,7 +270,7 @@ class Problem:
 
 
 def _products(multipliers, x, low, high):
-    """The largest product of a multiplier and the distance from the nearer limit, where there is one."""
+    """The largest product of a multiplier and the distance from the nearer limit, if there is one."""
     distance = np.minimum(np.abs(x - low), np.abs(high - x))
     limited = np.isfinite(distance)
     return float(np.abs(multipliers[limited] * distance[limited]).max(initial=0.0))

@@ -1,22 +1,22 @@
-"""Backward pass: the quadratic model of the cost to go, and inputs that are best for it within their limits.
+"""Backward pass: the quadratic model of the cost-to-go, and its optimal inputs within their limits.
 
-With [A f] and B the derivatives of the step from knot k and the gap f behind it, and V' the cost to go of the next
-knot, the quadratic model by u and (x, 1) is, with l_ux and l_uu of limits on forces of contacts,
+With [A f] and B the derivatives of the step from knot k and the gap f after it, and V' the cost-to-go of the next knot,
+the quadratic model by u and (x, 1) is, with l_ux and l_uu of force limits of contacts,
 
     Q_uu       = 2 R + l_uu   + B^T V'_xx B
     [Q_ux Q_u] = [l_ux l_u]   + B^T (V'_xx [A f] + [0 V'_x])
     [Q_xx Q_x] = [l_xx l_x]   + A^T (V'_xx [A f] + [0 V'_x])
 
-Inputs change by k + K dx, and what is left is V: without limits the Schur complement
+The inputs change by k + K dx, which leaves V: without limits the Schur complement
 
     [V_xx V_x] = [Q_xx Q_x] - Q_xu Q_uu^-1 [Q_ux Q_u]
 
-Inputs have the box limits that actuators have. They are held exactly, by the quadratic programme of each knot (Tassa,
+Inputs have the box limits of actuators. These are satisfied exactly, by the quadratic program of each knot (Tassa,
 Mansard and Todorov 2014; box-FDDP: Mastalli et al. 2022) and not by multipliers: a plan that is stopped early, as in
-model-predictive control, is still one that the actuators can do. Inputs at a limit have no feedback.
+model-predictive control, is still feasible for the actuators. Inputs at a limit have no feedback.
 
-Q_uu is positive definite, as R is and Gauss-Newton matrices have no negative directions. The damping multiplies its
-diagonal (Marquardt), which is the same in all units.
+Q_uu is positive definite, as R is and Gauss-Newton matrices are positive semidefinite. The damping scales its
+diagonal (Marquardt), which is independent of units.
 """
 from collections import namedtuple
 
@@ -31,12 +31,12 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.machine.simd.registers import copy_row
 
 BOX_STEPS, BOX_TOLERANCE, SHORTEST = 50, 1e-12, 2.0 ** -50
-"""Newton's method on the box ends after a few steps, each of which frees or holds inputs; it ends where the gradient of
-those that are free is rounding."""
+"""Newton's method in the box ends after a few steps, each of which frees or holds inputs, when the gradient of
+the free ones is rounding."""
 
 BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx X B VX VB Q U S W T Y g before free")
 """V'; X = [A f] and B; VX = V'_xx X + [0 V'_x] and VB = V'_xx B; Q = Q_uu, U = [Q_ux Q_u] and S = [Q_xx Q_x]; W, which
-becomes the identity, T = [K k], and Y = U + Q T; g, before and free of the box. Matrices are padded, but V'_xx."""
+becomes the identity, T = [K k], and Y = U + Q T; g, before and free for the box. Matrices are padded except V'_xx."""
 
 BACKWARD_ROOM = record(BackwardRoom, VECTOR, *[MATRIX] * 11, *[VECTOR] * 2, INTEGERS)
 
@@ -77,7 +77,7 @@ def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
 
 @late(MATRIX, BACKWARD_ROOM)
 def add_curvature_by_inputs(by_u, r):
-    """U and Q += [l_ux l_uu], compiled apart: inside it would slow plans without phases by a tenth."""
+    """U and Q += [l_ux l_uu]; compiled separately, as inlined it would slow down plans without phases by a tenth."""
     nu = by_u.shape[0]
     x = by_u.shape[1] - nu
     for i in range(nu):
@@ -101,7 +101,7 @@ def box_value(r, last, x):
 
 @inline
 def solve_free(r, last):
-    """T = Q_uu^-1 [Q_ux g] of the inputs that are free, zeros for the others; False if Q_uu is not definite."""
+    """T = Q_uu^-1 [Q_ux g] for the free inputs, zeros for the others; False if Q_uu is not positive definite."""
     clear(r.W)
     clear(r.T)
     for i in range(r.free.size):
@@ -117,7 +117,7 @@ def solve_free(r, last):
 
 @inline
 def move(r, by, u, low, high, last, x):
-    """x = part `by` of the step from r.before, as far as the box allows; True if it allows all of it."""
+    """x = fraction `by` of the step from r.before, clipped to the box; True if nothing was clipped."""
     inside = True
     for i in range(x.size):
         wanted = r.before[i] - by * r.T[i, last]
@@ -128,9 +128,9 @@ def move(r, by, u, low, high, last, x):
 
 @inline
 def solve_box(r, u, low, high, last, x):
-    """x, the smallest Q_u^T x + x^T Q_uu x / 2 with low <= u + x <= high; False if Q_uu is not definite.
+    """x that minimises Q_u^T x + x^T Q_uu x / 2 with low <= u + x <= high; False if Q_uu is not positive definite.
 
-    Projected Newton method (Bertsekas 1982). r.free has 1 for inputs that are free, r.T is that of `solve_free`.
+    Projected Newton method (Bertsekas 1982). r.free is 1 for free inputs, r.T is the result of `solve_free`.
     """
     for i in range(x.size):
         x[i] = min(max(0.0, low[i] - u[i]), high[i] - u[i])
@@ -155,8 +155,8 @@ def solve_box(r, u, low, high, last, x):
         for i in range(x.size):
             r.before[i] = x[i]
         if move(r, 1.0, u, low, high, last, x):
-            continue  # to the least value there is with those that are free
-        # the whole step, as far as the box allows; half of it and so on where that is no descent
+            continue  # to the minimum over the free inputs
+        # the whole step, clipped; half of it and so on if that is no descent
         by, value = 1.0, box_value(r, last, r.before)
         while by > SHORTEST and not box_value(r, last, x) <= value:
             by *= 0.5
@@ -166,7 +166,7 @@ def solve_box(r, u, low, high, last, x):
 
 @kernel_in_place
 def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, K):
-    """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
+    """From V' of the next knot in r to V of this one, with input change k and feedback K; False if it fails."""
     r = contents(r)
     x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
     put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
@@ -181,7 +181,7 @@ def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, 
         r.T[i, x] = k[i]
         copy_row(SCALAR, r.T, z * i, x, K, x * i)
     add_products_in_registers(r.U, 0, 1, z, x, nu, r.T, r.S)
-    if damping > 0.0:  # else K is zero where Y is not
+    if damping > 0.0:  # without damping K is zero where Y is not
         clear(r.Y)
         for i in range(nu):
             r.Q[i, i] /= 1.0 + damping

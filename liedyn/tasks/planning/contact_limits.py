@@ -1,4 +1,4 @@
-"""Forces of contacts as limits of a plan over phases: each closed contact pushes, within its friction.
+"""Contact force limits of a plan over phases: each closed contact pushes, within its friction cone.
 
 The force f = (normal, tangential) of a contact has to lie in the cone
 
@@ -9,9 +9,9 @@ which, with a multiplier lambda and a penalty mu, adds to the cost (Shapiro and 
     mu/2 |z - Pi z|^2 - |lambda|^2 / (2 mu)        z = f + lambda / mu, Pi z the point of K that is nearest to z
 
 (Parikh and Boyd 2014, 6.3.2). The gradient by f is mu (z - Pi z), which is also the next lambda; the second derivatives
-mu (1 - dPi) have no negative directions, as K is convex. Forces depend on the state and on the inputs of the step that
-begins there; those of a touch are impulses, of the contacts that close. Forces count in weights of the robot, impulses
-in what stops it at 1 m/s.
+mu (1 - dPi) are positive semidefinite, as K is convex. Forces depend on the state at the beginning of a step and on its
+inputs; at a phase change they are the impulses of the contacts that close. Forces are measured in weights of the robot,
+impulses in those that stop its mass at 1 m/s.
 """
 import math
 from collections import namedtuple
@@ -22,9 +22,9 @@ from liedyn.machine.compiled.by_address import record
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 
 Cones = namedtuple("Cones", "rows first count side friction closed unit lam mu g")
-"""`rows` of the multipliers of contacts (r); of each contact the first one among them, their number (3, on spheres 4,
-or 1 where only pulling is limited), the side and the friction; `closed` (steps, contacts) is 1 where it pushes in a
-step; `unit` of the forces of a step; multipliers (steps, r) and penalties (steps); room for a gradient by x and the
+"""`rows` of the multipliers of contacts (r); for each contact the first one among them, their number (3, on spheres 4,
+or 1 if only pulling is limited), the side and the friction; `closed` (steps, contacts) is 1 if it pushes in a
+step; `unit` of the forces of a step; multipliers (steps, r) and penalties (steps); scratch for a gradient by x and the
 inputs."""
 
 CONES = record(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTOR, MATRIX, *[VECTOR] * 2)
@@ -32,7 +32,8 @@ CONES = record(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTO
 
 @inline
 def shifted(cones, k, c, lam, part):
-    """f + part lambda / mu of contact c in step k: normal and three tangential forces, of which some may be none."""
+    """f + part lambda / mu of contact c in step k: normal and three tangential components, some of which may be
+    absent."""
     return (shifted_row(cones, k, c, lam, part, 0), shifted_row(cones, k, c, lam, part, 1),
             shifted_row(cones, k, c, lam, part, 2), shifted_row(cones, k, c, lam, part, 3))
 
@@ -65,7 +66,7 @@ def nearest(z, friction):
 
 @inline
 def outside(z, friction):
-    """z - Pi z."""
+    """z - Pi z, the part of z outside the cone."""
     s, t = nearest(z, friction)
     return z[0] - s, (1.0 - t) * z[1], (1.0 - t) * z[2], (1.0 - t) * z[3]
 
@@ -77,7 +78,8 @@ def square(a):
 
 @kernel_in_place
 def cone_cost(cones, k, lam):
-    """What the forces of contacts in step k, with multipliers lam, add; and how far one is outside its cone."""
+    """Augmented Lagrangian of the contact forces in step k, with multipliers lam; and the largest distance from a
+    cone."""
     added = worst = 0.0
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:
@@ -91,7 +93,7 @@ def cone_cost(cones, k, lam):
 
 @inline
 def put_force_gradient(cones, k, c, along, C, D):
-    """cones.g = derivatives by (x, u) of the force along a direction, from those of the rows of multipliers."""
+    """cones.g = derivatives by (x, u) of the force along a direction, from those of the multipliers."""
     x, first = C.shape[1], cones.first[c]
     for j in range(cones.g.size):
         cones.g[j] = 0.0
@@ -129,7 +131,7 @@ def add_curvature(g, factor, lxx, by_u):
 
 @kernel_in_place
 def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
-    """What `cone_cost` returns; its gradient and Gauss-Newton matrix are added, by_u (nu, x + nu) being [l_ux l_uu].
+    """Result of `cone_cost`; adds its gradient and Gauss-Newton matrix, where by_u (nu, x + nu) is [l_ux l_uu].
 
     C and D are the derivatives of the multipliers by the state and by the inputs.
     """
@@ -144,7 +146,7 @@ def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
         put_force_gradient(cones, k, c, beyond, C, D)
         add_slope(cones.g, mu, lx, lu)
         s, t = nearest(z, friction)
-        for i in range(cones.count[c]):  # all directions where the tip is nearest, else those along the cone's surface
+        for i in range(cones.count[c]):  # all directions if the apex is nearest, else those along the cone's surface
             if i == 0 and s > 0.0:
                 continue
             put_force_gradient(
@@ -162,7 +164,7 @@ def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
 
 @late(CONES, types.int64, VECTOR, types.float64, types.float64)
 def update_cone_multipliers(cones, k, lam, factor, largest):
-    """lambda = mu (z - Pi z), and penalties that grow by a factor; compiled apart, for plans that have contacts."""
+    """lambda = mu (z - Pi z), and penalties times a factor; compiled separately, for plans with contacts."""
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:
             continue

@@ -1,15 +1,16 @@
-"""The search for a plan: iterations of differential dynamic programming, and multipliers of the limits around them.
+"""The search for a plan: iterations of differential dynamic programming, and an outer loop for multipliers of limits.
 
-Each iteration expands costs and steps to first order (iterative LQR: Li and Todorov 2004), finds changes of the inputs
-backward (`liedyn.tasks.planning.backward_pass`), and tries them forward on the real steps, halved until the merit
+Each iteration expands costs and steps to first order (iterative LQR: Li and Todorov 2004), computes changes of the
+inputs backward (`liedyn.tasks.planning.backward_pass`), and tries them forward on the real steps, halved until the
+merit
 
-    cost + what limits add + nu sum |gaps|
+    cost + augmented Lagrangian of the limits + nu sum |gaps|
 
-falls by a part of what the linear model predicts (Armijo), with nu so large that a step which closes gaps is a descent
-(Nocedal and Wright 2006, eq. 18.36). Where no part of a change helps, the next one is damped. Where limits of inputs
-let steps do little, those that a change would take beyond them are held at them (`find_changes`). When the search for
-given multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019)
-until the limits are held. Nothing is allocated here, but where phases of contacts meet
+falls by a fraction of the prediction of the linear model (Armijo), with nu so large that a step which closes gaps is a
+descent direction (Nocedal and Wright 2006, eq. 18.36). If no fraction of a change helps, the next one is damped. If
+limits of inputs shorten steps, inputs that a change would move beyond them are held at their limits (`find_changes`).
+When the search for given multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and
+Manchester 2019) until the limits are satisfied. Memory is allocated only at phase changes
 (`liedyn.tasks.planning.phase_changes`).
 """
 import math
@@ -29,36 +30,36 @@ from liedyn.tasks.planning.phases import touches, update_gap_multipliers
 from liedyn.tasks.planning.step import STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
-"""What ends a search: it has converged; no iteration is left; no step helps; limits cannot be held; a step or the
-derivatives at a knot lead nowhere."""
+"""Reasons for the end of a search: it has converged; no iteration is left; no step helps; limits cannot be satisfied; a
+step or the derivatives at a knot do not exist."""
 
 FROM_STATES, FROM_INPUTS, GO_ON = range(3)
 
 ARMIJO, GAP_SHARE = 1e-4, 0.5
 PROGRESS = 0.25
-"""Penalties grow where multipliers alone have not reduced the largest violation to this part of it."""
+"""Penalties grow if multipliers alone have not reduced the largest violation to this part of it."""
 CLOSED_GAPS = 1e-9
-"""Sum of |gaps| of a plan whose steps lead from knot to knot: a whole step closes them to rounding."""
+"""Sum of |gaps| of a plan without gaps: a whole step closes them to rounding."""
 FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
 PASSES, KEPT, CREEPING = 8, 0.1, 0.01
-"""Most times that changes are found with more inputs at their limits, the least part of their slope that has to be left
-then, and the part of the merit by which a step has to lower the cost: after lesser ones inputs are held."""
+"""Largest number of passes with more inputs held at their limits, the smallest fraction of the slope that must remain,
+and the relative decrease of the merit below which inputs are held from the next iteration on."""
 FIRST_TOLERANCE = 1e-3
-"""Of the search before the first update of multipliers, which need not be exact; each next one is a hundred times
-finer."""
+"""Tolerance of the search before the first update of multipliers, which need not be exact; each next one is a hundred
+times smaller."""
 ROUNDING = 1e-13
-"""A slope below this part of the merit is rounding: its sum has thousands of terms."""
+"""A slope below this part of the merit is rounding: the merit is a sum of thousands of terms."""
 
 Options = namedtuple(
     "Options", "iterations halvings tolerance limit_tolerance growth largest_penalty roll finish floor")
-"""`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
-of `trial`; GO_ON, where the search before has run out of iterations. `finish` is 1 where derivatives and feedback of
-the last iteration's plan are wanted; `floor` is a cost that is rounding. Penalties grow by the factor `growth`; where
-it is 1 they stay, and multipliers alone hold the limits, for as many updates as there are iterations."""
+"""`roll` selects the start: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
+of `trial`; GO_ON, where the search before has run out of iterations. `finish` is 1 if derivatives and feedback of
+the last iteration's plan are wanted; `floor` is a cost that is rounding. Penalties grow by the factor `growth`; if
+it is 1 they are constant, and only multipliers are updated, at most as often as there are iterations."""
 
 Log = namedtuple("Log", "cost gaps violation slope step count memory")
-"""By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed. `memory` is what a
-search needs to go on: damping, weight of gaps, tolerance, largest violation at the last update, 1 if
+"""Data of each iteration; `count` has the number of iterations, of updates of multipliers, and the knot of a failure.
+`memory` has the data for a continuation: damping, weight of gaps, tolerance, largest violation at the last update, 1 if
 closed, 1 if creeping."""
 
 Rooms = namedtuple("Rooms", "step stages cost backward forward")
@@ -79,7 +80,7 @@ def copy_path(path, to):
 
 @late(OBJECTIVE, BACKWARD_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, returns=types.boolean)
 def backward(o, b, f, path, x, damping):
-    """Changes and feedback of all knots, inputs within `f.low` and `f.high`; False if a knot has no best inputs."""
+    """Changes and feedback of all knots, inputs within `f.low` and `f.high`; False if a knot has no minimum."""
     last = path.u.shape[0]
     for i in range(b.Vx.size):
         b.Vx[i] = x.lx[last, i]
@@ -94,7 +95,7 @@ def backward(o, b, f, path, x, damping):
 
 @inline
 def free_boxes(o, f):
-    """The limits of inputs as they are, at all knots."""
+    """Resets the limits of inputs at all knots."""
     for k in range(f.low.shape[0]):
         copy_vector(o.u_low, f.low[k])
         copy_vector(o.u_high, f.high[k])
@@ -103,11 +104,13 @@ def free_boxes(o, f):
 @late(OBJECTIVE, BACKWARD_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, types.boolean,
       types.int64, returns=types.Tuple((types.boolean, types.float64, types.float64)))
 def find_changes(o, b, f, path, x, damping, curved, passes):
-    """Changes and feedback of all knots, held together in so many passes; are there any, their slope, curvature.
+    """Changes and feedback of all knots, with active limits determined in at most `passes` passes.
 
-    The quadratic programme of a knot knows nothing of what knots before it change. With their changes dx an input that
-    it leaves free may be beyond its limit, k + K dx, and one by one they would end steps short. So those are held
-    there, and changes are found again (active sets of all knots at once, as in Hintermueller, Ito and Kunisch 2002).
+    Returns whether they exist, their slope and their curvature.
+
+    The quadratic program of a knot does not contain the changes of knots before it. With their changes dx an input that
+    it leaves free may be beyond its limit, k + K dx, and would shorten the step. Such inputs are held at the limit, and
+    changes are computed again (active sets of all knots at once, as in Hintermueller, Ito and Kunisch 2002).
     """
     free_boxes(o, f)
     slope, curvature, first = 0.0, 0.0, 0.0
@@ -119,7 +122,7 @@ def find_changes(o, b, f, path, x, damping, curved, passes):
             first = slope
         if beyond == 0:
             break
-    if slope > KEPT * first:  # too much is held
+    if slope > KEPT * first:  # too many inputs are held
         free_boxes(o, f)
         if not backward(o, b, f, path, x, damping):
             return False, 0.0, 0.0
@@ -129,7 +132,7 @@ def find_changes(o, b, f, path, x, damping, curved, passes):
 
 @inline
 def start(model, d, o, path, trial, x, r):
-    """Roll the plan out with its feedback from the first state of `trial`; returns the knots that were reached."""
+    """Rolls the plan out with its feedback from the first state of `trial`; returns the number of knots reached."""
     for k in range(x.gap.shape[0]):
         for i in range(x.gap.shape[1]):
             x.gap[k, i] = 0.0
@@ -153,13 +156,13 @@ def next_multipliers(model, d, o, r, path, x, growth, largest):
 
 @inline
 def penalty_of(d, o, x):
-    """The penalty of limits, which grows for all of them at once."""
+    """The penalty of limits, the same for all of them."""
     return x.mu[1, 0] if o.low.size > 0 else d.phases.mu[0, 0] if d.phases.mu.size > 0 else d.phases.cones.mu[0]
 
 
 @inline
 def line_search(model, d, o, path, trial, x, r, merit, slope, weight, gaps, halvings):
-    """(part of the change that is taken, cost and violation after it), 0 if none helps. `trial` is the new plan."""
+    """(accepted fraction of the change, 0 if none helps; cost and violation after it). `trial` is the new plan."""
     alpha = 1.0
     copy_vector(path.q[0], trial.q[0])
     copy_vector(path.v[0], trial.v[0])
@@ -175,7 +178,7 @@ def line_search(model, d, o, path, trial, x, r, merit, slope, weight, gaps, halv
 
 @inline
 def remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping):
-    """Where a search that runs out of iterations can go on."""
+    """Stores the state of a search that runs out of iterations, so that it can be continued."""
     log.memory[5] = 1.0 if creeping else 0.0
     log.memory[0], log.memory[1], log.memory[2], log.memory[3] = damping, gap_weight, tolerance, worst_before
     log.memory[4] = 1.0 if closed else 0.0
@@ -184,13 +187,13 @@ def remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping
 
 @kernel(nogil=True)
 def raise_multipliers(model, d, o, r, path, x):
-    """Multipliers after a search that has run out of iterations, without larger penalties."""
+    """Updates multipliers after a search that ran out of iterations, at constant penalties."""
     next_multipliers(model, placed(d), placed(o), placed(r), path, placed(x), 1.0, np.inf)
 
 
 @kernel(nogil=True)
 def search(model, d, o, path, trial, x, r, options, log):
-    """Improve a plan in place; returns what ended the search."""
+    """Improves a plan in place; returns the reason for its end."""
     d, o, x, r = placed(d), placed(o), placed(x), placed(r)
     iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
@@ -225,7 +228,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         log.count[0] = iteration
         size = abs(cost) + abs(added)
         closed = gaps <= CLOSED_GAPS
-        wanted = tolerance if added != 0.0 else options.tolerance  # exact where no limit pushes
+        wanted = tolerance if added != 0.0 else options.tolerance  # exact if no limit is active
         if closed and (stuck or -slope <= max(wanted, ROUNDING) * size or -slope <= options.floor):
             stuck = False
             finished = wanted <= options.tolerance
@@ -264,7 +267,7 @@ def search(model, d, o, path, trial, x, r, options, log):
                 return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
             continue
         creeping = True
-        stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit cannot tell any more
+        stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit no longer distinguishes iterates
         damping = 0.0 if stuck else max(FIRST_DAMPING, 10.0 * damping)
         if damping > LARGEST_DAMPING:
             return STALLED

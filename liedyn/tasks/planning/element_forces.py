@@ -1,4 +1,4 @@
-"""Force elements in the steps of a plan: what springs, dampers and bushings add to the forces of the inputs."""
+"""Force elements in the steps of a plan: the forces of springs, dampers and bushings."""
 from collections import namedtuple
 
 import numpy as np
@@ -12,28 +12,29 @@ from liedyn.model.packed import N_ROWS
 from liedyn.model.packed_records import MODEL
 
 PlanElements = namedtuple("PlanElements", "model laws work u")
-"""The force elements of a robot, room for them, and the inputs (rows, nu) of the states that are linearized."""
+"""The force elements of a robot, their scratch arrays, and the inputs (rows, nu) of the states to be linearized."""
 
 ELEMENTS = group(PlanElements, MODEL, LAWS_TYPE, VECTOR, MATRIX)
 
 
 def elements_of(robot, rows):
-    """`PlanElements` for so many states."""
+    """`PlanElements` for `rows` states."""
     elements = robot.elements or NO_ELEMENTS
-    laws = elements.laws._replace(numbers=elements.laws.numbers.copy())  # where actuators among them leave their inputs
+    # a copy, to which inputs of actuators that are elements are written
+    laws = elements.laws._replace(numbers=elements.laws.numbers.copy())
     return PlanElements(elements.packed, laws, room_for(elements.packed),
                         np.zeros((rows if robot.elements else 0, len(robot.actuator_names))))
 
 
 @inline
 def has_elements(d):
-    """Are there force elements? What they do is compiled apart, for robots that have some."""
+    """True if there are force elements; their kernels are compiled only for robots with such."""
     return d.elements.model.ints[N_ROWS] > 0
 
 
 @late(MATRIX, ELEMENTS, *[VECTOR] * 4)
 def put_all_forces(actuators, e, u, q, v, tau):
-    """tau = S(q) u, and the forces of the elements."""
+    """tau = S(q) u plus the forces of the elements."""
     for j in range(tau.size):
         x = 0.0
         for c in range(u.size):

@@ -1,13 +1,14 @@
-"""Derivatives of the steps along a plan, of all knots in one batch (methods and symbols: `liedyn.tasks.planning.step`).
+"""Derivatives of the steps along a plan, for all knots in one batch (methods and symbols:
+`liedyn.tasks.planning.step`).
 
-The knots of a plan are known, so the local state spaces at all of them, and after them those at the next stages of all
-steps, are batches of `liedyn.linear.linearize_states`: W states at a time in lanes where the robot allows. The chain
+As the knots of a plan are known, the local state spaces at all of them, and then those at the next stages of all
+steps, are batches of `liedyn.linear.linearize_states`: W states at a time in lanes if the robot allows it. The chain
 rule along the stages follows, knot by knot. With f_i = (w, wdot) the rates at stage i and [A_i B_i] their derivatives,
 
     df_i = A_i (eta_i, dw_i) + B_i du
 
-where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates c h w_(i-1) away from the start: a
-variation eta of y, body-fixed, is after a displacement u the variation Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
+where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates at a displacement c h w_(i-1) from the
+start: a body-fixed variation eta of y becomes, after a displacement u, Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
 """
 from collections import namedtuple
 
@@ -41,15 +42,15 @@ Path = namedtuple("Path", "q v u")
 """States of the knots, one more than inputs."""
 
 Expansion = namedtuple("Expansion", "A B gap lx lxx lu by_u k K lam mu")
-"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost, with [l_ux l_uu] (nu, x + nu)
-of limits on forces of contacts where there are some; the change k and the feedback K of inputs; multipliers and
+"""For each knot: derivatives of the step, gap to the next knot, derivatives of the cost, with [l_ux l_uu] (nu, x + nu)
+of force limits of contacts if there are any; the change k and the feedback K of inputs; multipliers and
 penalties of the limits."""
 
 StageRoom = namedtuple("StageRoom", "states found outputs tolerances u x eta dw df moved sum_w sum_f")
-"""States and local state spaces at all stages, stage by stage, each of all knots, whose `outputs` are velocities and
-multipliers of contacts; and room for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w,
-input): derivatives of the coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and of the sum of
-rates."""
+"""States and local state spaces at all stages, stage by stage, each for all knots, whose `outputs` are velocities and
+multipliers of contacts; and scratch for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w,
+input): derivatives of the coordinates, of the rates (w, wdot) of a stage, of the displacement of the next one, and of
+the sum of rates."""
 
 PATH = group(Path, *[MATRIX] * 3)
 EXPANSION = record(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, MATRIX, CUBE, MATRIX, CUBE, *[MATRIX] * 2)
@@ -58,7 +59,7 @@ in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_regis
 
 
 def stage_room(robot, d, knots, whole):
-    """`StageRoom` for steps between so many knots; where (y, w) are the `whole` state, no outputs are needed."""
+    """`StageRoom` for steps between `knots` knots; if (y, w) are the `whole` state, no outputs are needed."""
     n, p, nu, rows = robot.nv, d.entries.size // 2, d.actuators.shape[1], d.method * knots
     states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
     outputs = np.array([(TREE, VELOCITY, j, j) for j in range(0 if whole and robot.elements is None else n)]
@@ -70,7 +71,7 @@ def stage_room(robot, d, knots, whole):
 
 @inline
 def carry_columns(group_size, u, k, Z, D):
-    """Rows of one ball or free joint, from row k on: Ad_{exp -u} Z + dexp_{-u} D, into Z."""
+    """Z = Ad_{exp -u} Z + dexp_{-u} D, in the rows of one ball or free joint from row k on."""
     if group_size == 3:
         w = neg((u[k], u[k + 1], u[k + 2]))
         R, J = so3_exp(w), so3_left_jacobian(w)
@@ -120,7 +121,7 @@ def put_scaled(factor, D, first, out):
 
 @inline
 def put_rolling(d, X, eta, first, dw):
-    """Rows of dw whose velocities are no independent ones but follow from them, by X at the stage."""
+    """Rows of dw for velocities that are not independent (rolling), from X at the stage."""
     p = eta.shape[0]
     for i in range(d.places.size if d.speeds.size < d.places.size else 0):
         place, at, is_speed = d.places[i], d.entries[i], False
@@ -140,7 +141,7 @@ def put_rate_derivatives(r, A, B, first):
     p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
     clear(r.df)
     for i in range(p):
-        if first:  # eta and dw are rows of the identity
+        if first:  # at the first stage eta and dw are rows of the identity
             copy_row(SCALAR, A, x * (p + i), x, r.df, z * i)
         copy_row(SCALAR, B, nu * (p + i), nu, r.df, z * i + x)
     if not first:
@@ -150,7 +151,7 @@ def put_rate_derivatives(r, A, B, first):
 
 @inline
 def put_displacement_of(d, r, k, knots, v):
-    """What the step from knot k with velocities v adds to (y, w), in r.x."""
+    """r.x = change of (y, w) by the step from knot k with velocities v."""
     for i in range(r.x.size):
         r.x[i] = 0.0
         for stage in range(d.method):
@@ -160,9 +161,9 @@ def put_displacement_of(d, r, k, knots, v):
 
 @inline
 def put_sums(d, r, k, knots):
-    """From derivatives of stages: sum_w, of the displacement, and sum_f, of the velocities behind the step."""
+    """Sums over the stages: sum_w of the displacement, sum_f of the velocities after the step."""
     p, h = r.u.size, d.h
-    if d.method == EULER:  # semi-implicit: moved by the new velocities
+    if d.method == EULER:  # semi-implicit: the displacement uses the new velocities
         put_rate_derivatives(r, r.found.A[k], r.found.B[k], True)
         put_scaled(h, r.df, p, r.sum_f)
         clear(r.sum_w)
@@ -202,7 +203,7 @@ def put_scaled_row(h, row, at, one, out):
 
 @inline
 def put_euler_derivatives(h, A_f, B_f, A, B):
-    """Of a semi-implicit step in coordinates that add up: rows of w' = w + h f, and of y' = y + h w'."""
+    """A and B of a semi-implicit step in coordinates of R^n: rows of w' = w + h f, and of y' = y + h w'."""
     p = A.shape[0] // 2
     for i in range(p):
         put_scaled_row(h, A_f[p + i], p + i, p + i, A)
@@ -214,7 +215,7 @@ def put_euler_derivatives(h, A_f, B_f, A, B):
 @kernel_in_place
 def put_step_derivatives(d, r, k, knots, v, A, B):
     """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
-    if d.method == EULER and d.groups.shape[0] == 0:  # the same as below, in a third of the time
+    if d.method == EULER and d.groups.shape[0] == 0:  # the same as below, three times as fast
         put_euler_derivatives(d.h, r.found.A[k], r.found.B[k], A, B)
         return
     d, r = contents(d), contents(r)
@@ -233,7 +234,7 @@ def put_step_derivatives(d, r, k, knots, v, A, B):
 
 @inline
 def put_stage_states(model, d, r, step, stage, path):
-    """States of all knots at a stage; the first knot whose stage there is none of, or their number."""
+    """States of all knots at a stage; returns the first knot whose stage does not exist, or the number of knots."""
     knots, s = path.q.shape[0], r.states
     for k in range(knots if stage == 0 else knots - 1):
         row, q, v = stage * knots + k, path.q[k], path.v[k]
@@ -256,7 +257,7 @@ def put_stage_states(model, d, r, step, stage, path):
 
 @inline
 def linearize_stage(model, d, r, begin, end):
-    """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
+    """Local state spaces of the rows from `begin` to `end`; returns the first row that has none, or `end`."""
     states, tolerances, found = contents(r.states), contents(r.tolerances), contents(r.found)
     coordinates = contents(d.coordinates)
     for k in range(begin, end):
@@ -282,7 +283,7 @@ def linearize_stage(model, d, r, begin, end):
 
 @inline
 def put_difference(model, d, dq, q_0, v_0, q, v, dx):
-    """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
+    """dx = (y, w) of the difference of (q, v) from (q_0, v_0); dq (nv) is scratch."""
     p = d.places.size
     difference_kernel(model, q_0, q, dq)
     for i in range(dx.size if d.entries.size < dx.size else 0):
@@ -295,7 +296,7 @@ def put_difference(model, d, dq, q_0, v_0, q, v, dx):
 
 @kernel_in_place
 def put_gaps(model, d, r, step, dq, path, x):
-    """Gaps between where steps lead and the next knots; (knots done, sum of their sizes)."""
+    """Gaps between the ends of steps and the next knots; returns (knots done, sum of their sizes)."""
     knots, gaps = path.q.shape[0], 0.0
     for k in range(knots - 1):
         of_knot, e = in_phase(model, d, k)
@@ -319,8 +320,8 @@ def put_gaps(model, d, r, step, dq, path, x):
 def expand_steps(model, d, r, step, dq, path, closed, x):
     """Derivatives of all steps in x, motions of the manifold in r.found, and gaps between steps and knots.
 
-    Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
-    (knots done, sum of |gaps|); dq (nv) is room.
+    If the plan is `closed`, each step ends at the next knot: there are no gaps, and no step has to be computed. Returns
+    (knots done, sum of |gaps|); dq (nv) is scratch.
     """
     knots, p = path.q.shape[0], x.gap.shape[1] // 2
     for stage in range(d.method):

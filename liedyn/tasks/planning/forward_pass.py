@@ -1,8 +1,8 @@
-"""Forward passes of a plan: rollouts, derivatives of the cost, and what the linear model predicts of a change.
+"""Forward passes of a plan: rollouts, derivatives of the cost, and the linear model's prediction for a change.
 
 A plan may have gaps: the step from knot k need not end at knot k + 1 (multiple shooting). The gap is the difference of
-the two in x = (y, w), seen from knot k + 1. A rollout with the part alpha of the change leaves 1 - alpha of each gap
-(Giftthaler et al. 2018; Mastalli et al. 2020).
+the two in x = (y, w), seen from knot k + 1. A rollout with the fraction alpha of the change leaves 1 - alpha of each
+gap (Giftthaler et al. 2018; Mastalli et al. 2020).
 """
 from collections import namedtuple
 
@@ -22,18 +22,18 @@ from liedyn.tasks.planning.phases import add_gap_derivatives, gap_cost, touches
 from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_state
 
 ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du low high")
-"""Room for a step, and limits (knots, nu) of the inputs: where a change that has been found would go beyond one, with
-what feedback makes of it, both are that one."""
+"""Scratch for a step, and limits (knots, nu) of the inputs: if a computed change, with its feedback, would exceed a
+limit, both limits are set to that value."""
 
 FORWARD_ROOM = record(ForwardRoom, *[VECTOR] * 4, *[MATRIX] * 2)
 
 BEYOND = 1e-9
-"""Part of a limit that an input may be beyond it."""
+"""Relative excess of a limit that counts as none."""
 
 
 @inline
 def is_open(gap):
-    """Is there a gap?"""
+    """True if a gap is not zero."""
     largest = 0.0
     for i in range(gap.size):
         largest = max(largest, abs(gap[i]))
@@ -42,7 +42,7 @@ def is_open(gap):
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, VECTOR, types.float64, VECTOR, VECTOR, returns=types.boolean)
 def leave_gap(model, d, r, gap, part, q, v):
-    """(q, v) moved by -part of the gap, along the manifold; False if it cannot be."""
+    """(q, v) moved by -part times the gap, along the manifold; False if the result has no closed configuration."""
     if part == 0.0:
         return True
     if not put_state(model, d, r, q, v, gap, -part):
@@ -54,19 +54,19 @@ def leave_gap(model, d, r, gap, part, q, v):
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, returns=types.Tuple([types.float64] * 2))
 def touching_cost(model, d, r, k, q):
-    """`gap_cost`, compiled apart: in the roll-out it would slow plans without phases by a twentieth."""
+    """`gap_cost`, compiled separately: in the rollout it would slow down plans without phases by a twentieth."""
     return gap_cost(model, d, r.stage, k, q)
 
 
 @late(DISCRETISATION, STEP_ROOM, types.int64, returns=types.Tuple([types.float64] * 2))
 def contact_cost(d, r, k):
-    """`cone_cost` of the step that was made last, compiled apart for the same reason."""
+    """`cone_cost` of the last step, compiled separately for the same reason."""
     return cone_cost(d.phases.cones, k, r.first)
 
 
 @late(DISCRETISATION, Address(FOUND), types.int64, types.int64, EXPANSION, returns=types.Tuple([types.float64] * 2))
 def add_contact_derivatives(d, found, n, k, x):
-    """`add_cone_derivatives` of the step from knot k, whose multipliers are behind n velocities."""
+    """`add_cone_derivatives` of the step from knot k, whose multipliers follow n velocities in the outputs."""
     x.by_u[k] = 0.0
     return add_cone_derivatives(d.phases.cones, k, found.lam[k], found.C[k, n:], found.D[k, n:], x.lx[k], x.lxx[k],
                                 x.lu[k], x.by_u[k])
@@ -75,10 +75,10 @@ def add_contact_derivatives(d, found, n, k, x):
 @late(MODEL, DISCRETISATION, OBJECTIVE, STEP_ROOM, COST_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, PATH,
       returns=types.Tuple((types.int64, *[types.float64] * 3)))
 def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
-    """`trial` from the first state of its own under u + alpha k + K dx, within the limits of inputs.
+    """`trial` from its own first state with inputs u + alpha k + K dx, within their limits.
 
-    Returns (knots made, cost, what limits add, largest violation): as many knots as `trial` has, unless a step leads
-    nowhere.
+    Returns (knots done, cost, augmented Lagrangian of limits, largest violation): all knots, unless a step has no
+    solution.
     """
     knots = trial.u.shape[0]
     total = added = worst = 0.0
@@ -116,7 +116,7 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
 def expand_costs(model, d, o, c, r, found, path, x):
     """Derivatives of the cost along a plan, with the motions of the manifold `found` at its knots.
 
-    Returns (cost, what limits add, largest violation).
+    Returns (cost, augmented Lagrangian of limits, largest violation).
     """
     knots = path.u.shape[0]
     total = added = worst = 0.0
@@ -138,7 +138,7 @@ def expand_costs(model, d, o, c, r, found, path, x):
 
 @inline
 def hold_beyond(o, f, k, i, u):
-    """Hold an input of step k at the limit that u is beyond; is it beyond one that it was not held at?"""
+    """Holds an input of step k at the limit that u exceeds; True if it was not held there before."""
     if f.low[k, i] == f.high[k, i]:
         return False
     if u > o.u_high[i] + BEYOND * abs(o.u_high[i]):
@@ -153,8 +153,8 @@ def hold_beyond(o, f, k, i, u):
 @late(OBJECTIVE, FORWARD_ROOM, PATH, EXPANSION, types.boolean,
       returns=types.Tuple((types.float64, types.float64, types.int64)))
 def predict(o, f, path, x, curved):
-    """Slope of the cost along the change that the linear model makes of k and K, its curvature if it is wanted, and how
-    many inputs would go beyond their limits, at which they are held from now on."""
+    """Slope of the cost along the change that the linear model predicts from k and K, its curvature if wanted, and the
+    number of inputs that would exceed their limits; these are held there from now on."""
     knots, nu = x.lu.shape
     slope, curvature, beyond = 0.0, 0.0, 0
     for j in range(f.dx.size):

@@ -1,8 +1,8 @@
-"""Plans along a schedule of contacts: the phases that lie ahead, and what an earlier plan knows of their knots.
+"""Plans along a schedule of contacts: the phases ahead, and the transfer of an earlier plan to them.
 
-Steps have numbers from t = 0 on. A plan that begins with step `first` has a touch at once as its first step, which
-closes the state as it is measured in the phase that holds there, and then the phases ahead. Its knots are known by the
-number of the step that begins there, and by whether they lie behind a touch.
+Steps are numbered from t = 0 on. A plan that begins with step `first` starts with a phase change of no duration, which
+moves the measured state to the constraints of the phase at that time, followed by the phases ahead. A knot is
+identified by the number of the step that begins there, and by whether it comes after a phase change.
 """
 import numpy as np
 
@@ -12,11 +12,11 @@ from liedyn.tasks.planning.phase_changes import close_knots
 from liedyn.tasks.planning.phase_schedule import Phase
 
 NOW = 1
-"""The step of a plan along a schedule whose inputs are applied."""
+"""Index of the step whose inputs are applied, in a plan along a schedule."""
 
 
 def schedule_of(schedule):
-    """The phases of a schedule, None where there is none."""
+    """The phases of a schedule, None without one."""
     if schedule is None:
         return None
     if not isinstance(schedule, (tuple, list)) or not schedule or not all(isinstance(x, Phase) for x in schedule):
@@ -26,7 +26,7 @@ def schedule_of(schedule):
 
 
 def phases_ahead(schedule, first, steps):
-    """The phases of so many steps from step `first` on, behind one without steps in which all contacts are open."""
+    """The phases of `steps` steps from step `first` on, after one without steps in which all contacts are open."""
     ends = np.cumsum([each.steps for each in schedule])
     at = first % ends[-1]
     i = int(np.searchsorted(ends, at, "right"))
@@ -41,13 +41,13 @@ def phases_ahead(schedule, first, steps):
 
 
 def steps_and_touches(solver, first):
-    """Number of the step that begins at each knot; 1 behind touches; 1 where a touch comes next."""
+    """Number of the step that begins at each knot; 1 after phase changes; 1 before phase changes."""
     behind = np.concatenate([[0], np.diff(solver.of_knot)])
     return (first + np.arange(len(behind)) - solver.of_knot).tolist(), behind.tolist(), behind[1:].tolist()
 
 
 def carry(old, first_old, new, first_new):
-    """What both plans have: states, inputs, feedback and multipliers. Knots that only the new one has are the last."""
+    """Copies states, inputs, feedback and multipliers of common knots. Knots that only the new plan has come last."""
     numbers, behind, touches = steps_and_touches(old, first_old)
     knots = {(numbers[k], behind[k]): k for k in range(NOW, old.steps + 1)}
     steps = {(numbers[k], touches[k]): k for k in range(NOW, old.steps)}
@@ -65,12 +65,12 @@ def carry(old, first_old, new, first_new):
 
 
 def close(solver):
-    """Move the states of all knots but the first one to the constraints of their phases.
+    """Moves the states of all knots but the first one to the constraints of their phases.
 
     Raises
     ------
     PlanError
-        One cannot be closed.
+        A state cannot be moved there.
     """
     at = close_knots(solver.model, solver.discretisation, solver.rooms.step, solver.path, NOW)
     if at <= solver.steps:

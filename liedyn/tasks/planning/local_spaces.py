@@ -1,7 +1,7 @@
-"""Local state spaces along a plan one by one, of robots that have force elements, too.
+"""Local state spaces along a plan one by one, also for robots with force elements.
 
-The forces tau(q, v, u) of elements and inputs are known with their derivatives (`liedyn.mechanics.elements.forces`). A
-local state space with all generalised forces as its inputs, B_tau, and motions N and X of coordinates and velocities
+The forces tau(q, v, u) of elements and inputs have known derivatives (`liedyn.mechanics.elements.forces`). A local
+state space with all generalised forces as inputs, B_tau, and the motions N and X of coordinates and velocities
 gives
 
     A + B_tau (dtau/dq [N 0] + dtau/dv X)        B = B_tau dtau/du
@@ -25,7 +25,7 @@ one_by_one = late(*BATCH)(linearize_states.kernel)
 
 @inline_array
 def room_in(count, n, m, p_y, p_w, nu, outputs):
-    """`Found` for so many states."""
+    """`Found` for `count` states."""
     x = p_y + p_w
     return Found(np.empty((count, x, x)), np.empty((count, x, nu)), np.empty((count, outputs, x)),
                  np.empty((count, outputs, nu)), np.empty((count, x)), np.empty((count, n, p_y)),
@@ -36,9 +36,10 @@ def room_in(count, n, m, p_y, p_w, nu, outputs):
 @late(*BATCH, ELEMENTS, types.int64)
 @kernel
 def linearize_with_elements(begin, end, model, states, coordinates, actuators, outputs, tolerances, found, e, first):
-    """As `one_by_one`, with what elements do; inputs of row b are e.u[first + b], and its forces contain all.
+    """As `one_by_one`, with force elements; the inputs of row b are e.u[first + b], its generalised forces are
+    complete.
 
-    The first outputs are the velocities, which need no forces. A row whose numbers overflow has no rank.
+    The first outputs are the velocities, which do not depend on forces. A row whose numbers overflow has no rank.
     """
     n, nu = states.v.shape[1], actuators.shape[1]
     count, x, p = states.q.shape[0], found.A.shape[1], found.K.shape[2]

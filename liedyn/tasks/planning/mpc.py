@@ -1,6 +1,6 @@
-"""Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied.
+"""Model-predictive control: at each sample a plan from the measured state, whose first input is applied.
 
-A plan seen a part of a step later, as the next sample of model-predictive control begins with it.
+The plan of one sample, shifted by a fraction of a step, is the initial guess of the next.
 """
 # mypy: ignore-errors
 
@@ -46,9 +46,9 @@ def blend(x, following, part):
 
 @kernel(nogil=True)
 def shift_by_part(model, d, step, f, path, x, part):
-    """Move each knot by a part of a step towards the next one, along the manifold; the last one stays.
+    """Moves each knot by a fraction of a step towards the next one, along the manifold; the last one stays.
 
-    Inputs are the means of what the plan holds during the step from there, and so are feedback and multipliers.
+    The new inputs are the plan's mean inputs over the shifted steps; the same applies to feedback and multipliers.
     """
     count, d, step = path.u.shape[0], placed(d), placed(step)
     for k in range(count):
@@ -65,67 +65,67 @@ def shift_by_part(model, d, step, f, path, x, part):
 
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
-"""Of the plan that the first call begins with."""
+"""Iterations and tolerance of the plan in the first call."""
 
 ROUNDING = 1e-6
-"""Parts of a step that are rounding of time."""
+"""Fraction of a step that is rounding of time."""
 UNCHANGED = "as planned before"
 UNPLANNABLE = PlanError, SingularConfigurationError
-"""What a search raises where a plan leads nowhere."""
+"""Errors that a search raises if a plan has no solution."""
 
 HALVINGS = 8
-"""Parts of a change that are tried at most: the time of a call has a bound."""
+"""Number of fractions of a change that are tried, which bounds the time of a call."""
 
 
 class MPC(Travelling):
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
-    Each call shifts the plan before to the present, with its multipliers, puts the state as it is at its beginning,
-    and improves it until it has converged, or until iterations or time run out; the first of them close the gap behind
-    that state. Where its derivatives do not exist, the call plans as the first one, in what is left of its time. Where
-    that leads nowhere, it gives the input that was planned before, with its feedback, and warns. Inputs are within
-    their limits at every call. The first call plans to convergence, and takes longer.
+    Each call shifts the last plan to the present, with its multipliers, puts the measured state at its beginning,
+    and improves it until it has converged, or until iterations or time run out; the first iterations close the gap
+    after that state. If derivatives do not exist there, the call plans from the start, as the first call does, in the
+    remaining time. If that fails too, it returns the input of the last plan, with its feedback, and warns. Inputs are
+    within their limits at every call. The first call plans to convergence, and takes longer.
 
     Parameters
     ----------
     robot : Robot
         As for `ddp`.
     q, v : array_like, shapes (nq,) and (nv,)
-        A state that the robot starts from or near to, closed [rad, m; rad/s, m/s]: it chooses coordinates, and kernels
-        are compiled with it.
+        A closed state at or near the robot's initial state [rad, m; rad/s, m/s]: it determines the coordinates, and is
+        used to compile the kernels.
     cost : Cost or callable
-        Or a function ``t -> Cost``, with references and goals that move; costs of all times have the same targets.
+        Or a function ``t -> Cost``, for moving references and goals; costs of all times have the same targets.
     steps : int
-        Steps that are planned ahead, touches not counted.
+        Number of steps of the horizon, without phase changes.
     h : float
-        Time of a step [s]; it need not be the period of the samples.
+        Duration of a step [s]; it need not be the sampling period.
     limits, method, independent
         As for `ddp`.
     schedule : sequence of Phase, optional
-        Which contacts are closed when: phases that follow one another from t = 0 on, and begin anew at their end. Calls
-        are then at multiples of h, and references of the cost are single states, or functions of time. A state as it is
-        measured need not touch where the schedule says: plans begin with a touch at once, for which `plan` has one more
-        knot.
+        Schedule of closed contacts: phases that follow one another from t = 0 on, and repeat. Calls are then at
+        multiples of h, and references of the cost are single states, or functions of time. A measured state need not
+        touch where the schedule demands it: plans begin with a phase change of no duration, for which `plan` has one
+        more knot.
     iterations : int
-        Largest number of iterations of a call. One is enough where no limit of a state binds; with limits, more of them
-        hold these more closely.
+        Largest number of iterations of a call. One is enough if no limit of a state is active; with active limits, more
+        iterations satisfy them more accurately.
     budget : float, optional
-        Time that a call should take at most [s], measured by the clock: no iteration begins that would end later if it
-        took as long as the longest one of this call. One iteration is made in any case, and the first call takes what
-        it needs. Results then depend on the speed of the machine. Default: only `iterations` count.
+        Largest duration of a call [s], measured by the clock: no iteration begins that would end later if it
+        took as long as the longest one of this call. At least one iteration is made, and the first call is not limited.
+        Results then depend on the speed of the machine. Default: only `iterations` counts.
     tolerance, limit_tolerance
         As for `ddp`.
     penalty : float, optional
-        Penalty of violated limits of states, per square of a unit: it stays, once there is a first plan. Default: the
+        Penalty of violated limits of states, per square of a unit: it is constant after the first plan. Default: the
         cost of the first plan, or the largest weight of the cost.
 
     Attributes
     ----------
     status : str
-        How the search of the last call has ended, as for :class:`liedyn.Plan`; or ``"as planned before"``, where no
-        plan was found from there.
+        Reason for the end of the last call's search, as for :class:`liedyn.Plan`; or ``"as planned before"`` if no
+        plan was found from the state.
     iterations : int
-        How many the last call has made.
+        Number of iterations of the last call.
 
     Raises
     ------
@@ -135,13 +135,13 @@ class MPC(Travelling):
     Warns
     -----
     PlanWarning
-        The first plan has not converged; a call has found no plan from its state, and the one before goes on.
+        The first plan has not converged; or a call has found no plan from its state, and continues with the last one.
 
     Notes
     -----
-    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. Penalties of limits stay,
-    and multipliers are carried along: that holds limits closely, with smooth inputs while they bind. All but the shift
-    and the clock is compiled.
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. Penalties of limits are
+    constant, and multipliers are carried along: that satisfies limits accurately, with smooth inputs while they are
+    active. Everything but the shift and the clock is compiled.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class MPC(Travelling):
         self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, self._begin_anew())  # compiles
-        self._solver.path.u[:] += 1.0  # so that steps do not lead to the next knots: gaps are compiled, too
+        self._solver.path.u[:] += 1.0  # so that steps do not end at the next knots: kernels for gaps are compiled, too
         self._solver.search(1, 0.0, np.inf, 1.0, FROM_STATES, False)
         self._solver.raise_multipliers()
         if self._schedule is None:
@@ -184,13 +184,13 @@ class MPC(Travelling):
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
 
     def _solver_at(self, step, t):
-        """The search for plans that begin with a step, for the cost of a time."""
+        """The search for plans that begin with step `step`, for the cost at time t."""
         robot, q, v, h, limits, method, independent = self._given_to_solver
         steps = self._steps if self._schedule is None else phases_ahead(self._schedule, step, self._steps)
         return Solver(robot, q, v, self._cost_at(t), steps, h, limits, method, independent)
 
     def _begin_anew(self):
-        """Begin at the inputs of the cost; along a schedule at rest in the first state, which all phases close."""
+        """Initial guess: the inputs of the cost; along a schedule at rest in the first state, closed in all phases."""
         solver, roll = self._solver, put_start(self._solver, None)
         if self._schedule is None:
             return roll
@@ -202,7 +202,7 @@ class MPC(Travelling):
         return self._cost(t) if callable(self._cost) else self._cost
 
     def reset(self) -> None:
-        """Forget the plan: the next call is a first one.
+        """Forget the plan: the next call is like the first one.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class MPC(Travelling):
 
     @property
     def plan(self) -> Plan:
-        """The `Plan` of the last call, its times from there on.
+        """The `Plan` of the last call, with times from that call on.
 
         Raises
         ------
@@ -233,30 +233,30 @@ class MPC(Travelling):
         return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs for the state as it is.
+        """Inputs for the measured state.
 
         Parameters
         ----------
         t : float
-            Time [s]; later than that of the call before.
+            Time [s]; later than that of the last call.
         q : array_like, shape (nq,)
-            [rad, m; quaternions (x, y, z, w)], closed.
+            Configuration [rad, m; quaternions (x, y, z, w)], closed.
         v : array_like, shape (nv,)
-            [rad/s, m/s]
+            Velocity [rad/s, m/s].
 
         Returns
         -------
         u : ndarray, shape (nu,)
-            Within their limits [N m, N].
+            Forces of the actuators [N m, N], within their limits.
 
         Raises
         ------
         InputError
-            A shape does not fit, an entry is not finite, or time goes back: `reset` first.
+            A shape does not fit, an entry is not finite, or time goes back: call `reset` first.
         ClosureError
             A loop is open.
         PlanError, SingularConfigurationError
-            The first plan leads nowhere: the message names the knot.
+            The first plan has no solution: the message names the knot.
 
         Warns
         -----
@@ -283,7 +283,7 @@ class MPC(Travelling):
         return self._solver.path.u[self._now].copy()
 
     def _again(self, t, state, deadline):
-        """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
+        """Inputs from the improved last plan; from the last plan itself if it cannot be improved."""
         solver, phases = self._solver, self._solver.discretisation.phases
         kept = *self._shifting(), phases.lam, phases.cones.lam
         shifted = [each.copy() for each in kept]
@@ -307,10 +307,10 @@ class MPC(Travelling):
         return solver.path.u[self._now].copy()
 
     def _improve(self, roll, most, tolerance, deadline, growth=1.0, halvings=HALVINGS):
-        """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
+        """Searches until convergence, until `most` iterations are made, or the next one would end after the deadline.
 
-        Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
-        penalties that grew in one call would make all later ones converge more slowly.
+        Penalties are usually constant (growth 1): multipliers that are carried from call to call satisfy the limits,
+        while penalties that grew in one call would make all later ones converge more slowly.
         """
         solver, self.iterations, self._costs, longest = self._solver, 0, [], 0.0
         several = 1 if np.isfinite(deadline) else most
@@ -326,11 +326,11 @@ class MPC(Travelling):
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
         self._costs.append(float(solver.log.cost[made]))
-        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # of plans with gaps they would mean nothing
+        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # for plans with gaps multipliers are meaningless
             solver.raise_multipliers()
 
     def _set_cost(self, t):
-        """The cost of this time, of the same shape."""
+        """Sets the cost of this time, which has the same shape."""
         solver, before = self._solver, self._solver.objective
         solver.set_objective(self._cost_at(t), self._limits)
         for name in "running", "final":
@@ -338,7 +338,7 @@ class MPC(Travelling):
                 raise InputError(f"mpc, cost: the cost at t = {t:g} has other targets than before")
 
     def _first(self, state, most, deadline):
-        """A plan from the inputs of the cost, to convergence if iterations and time last."""
+        """A plan from the inputs of the cost, to convergence if iterations and time suffice."""
         solver = self._solver
         solver.begin(*state)
         roll = self._begin_anew()
@@ -358,12 +358,12 @@ class MPC(Travelling):
         solver.keep_penalty(self._penalty)
 
     def _shifting(self):
-        """Arrays with a row for each knot or step that belong to the plan."""
+        """The arrays of the plan with a row for each knot or step."""
         x = self._solver.expansion
         return *self._solver.path, x.K, x.lam, x.mu
 
     def _move_to(self, t):
-        """The plan along a schedule that begins at a time, with what the one before knows of it.
+        """The plan along a schedule that begins at time t, with the common part of the last one.
 
         Raises
         ------
@@ -383,7 +383,8 @@ class MPC(Travelling):
         self._solver, self._step = solver, step
 
     def _shift(self, steps):
-        """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""
+        """Shifts the plan by `steps` steps; the new steps at its end repeat its last knot and use the reference
+        inputs."""
         s, count = self._solver, min(int(steps + ROUNDING), self._solver.steps)
         part = steps - count if count < s.steps and steps - count > ROUNDING else 0.0
         if count > 0:

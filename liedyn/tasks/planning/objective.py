@@ -1,4 +1,4 @@
-"""Cost of a discretised motion and its limits at one knot, with derivatives in the state space there.
+"""Cost of a discretised motion and its limits at one knot, with derivatives in the state space at that knot.
 
 The cost of a knot is
 
@@ -6,15 +6,15 @@ The cost of a knot is
 
 with e the deviation of (q, v) from a reference on the configuration group, and errors of targets
 (`liedyn.tasks.reaching.target_rows`). Every term depends on all coordinates of the tree; its gradient in x = (y, w)
-follows through the motions N and X = [Delta S] of the constraint manifold (`liedyn.linear.local`), so that no choice of
-coordinates changes the cost. Gradients are exact; second derivatives are those of Gauss and Newton.
+follows from the motions N and X = [Delta S] of the constraint manifold (`liedyn.linear.local`), so that the cost does
+not depend on the choice of coordinates. Gradients are exact; second derivatives are Gauss-Newton approximations.
 
 A limit low <= c <= high with multiplier lambda and penalty mu adds the augmented Lagrangian of an interval (Bertsekas
 1996, 3.2; Howell, Jackson and Manchester 2019),
 
     mu/2 (z - Pi z)^2 - lambda^2 / (2 mu)        z = c + lambda / mu, Pi the nearest point of the interval
 
-whose gradient is mu (z - Pi z) dc, which is also the next lambda. Limits of inputs are no part of it
+whose gradient is mu (z - Pi z) dc; mu (z - Pi z) is also the next lambda. Limits of inputs are treated separately
 (`liedyn.tasks.planning.backward_pass`).
 """
 from collections import namedtuple
@@ -36,25 +36,26 @@ from liedyn.model.packed_records import MODEL
 from liedyn.tasks.reaching.target_rows import target_errors, target_rows
 
 COORDINATE, SPEED, TARGET, PLACE = range(4)
-"""Kinds of limits: what they bound. From PLACE on, the axes of the position of a free joint."""
+"""Kinds of limits: the quantity that they bound. PLACE and the following numbers: axes of the position of a free joint.
+"""
 
 TargetRows = namedtuple("TargetRows", "records constants weights goals")
 """Targets as in `liedyn.tasks.reaching.target_rows`: weights (rows), goals (1 or knots, 9 targets)."""
 
 Objective = namedtuple("Objective", "rows Q R q v u balls whole running final limits low high bounded u_low u_high")
-"""What is to be made small, and what must hold.
+"""Cost and limits.
 
-`rows` (r) are the entries of the deviation (dq, dv) that `Q` (2, r, r) weighs, before and at the end; references q, v
-and u have one row or one for each knot; `balls` (count, 2) are the first degree of freedom and the number of those of
-balls and free joints; `whole` is 1 where (y, w) are all coordinates and velocities of the tree, and add up; `limits`
+`rows` (r) are the entries of the deviation (dq, dv) that `Q` (2, r, r) weights, before and at the end; references q, v
+and u have one row or one for each knot; `balls` (count, 2) have the first degree of freedom and their number for each
+ball and free joint; `whole` is 1 if (y, w) are all coordinates and velocities of the tree, in R^n; `limits`
 (c, 3) are kind, place and degree of freedom (from PLACE on, that of the same axis), within `low` and `high`; places of
 kind TARGET are rows of the targets `bounded`.
 """
 
 CostRoom = namedtuple("CostRoom", "world masses d error J g N D E WE H")
-"""Room to work in: the deviation d (2 n), errors of targets, their rows J (.., n), a row g (2 p) of a limit. Padded:
-motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors, their derivatives by x and behind them
-the errors, weighed in WE; H = E^T WE, half of the second derivatives and of the gradient."""
+"""Scratch arrays: the deviation d (2 n), errors of targets, their rows J (.., n), a row g (2 p) of a limit. Padded:
+motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors, their derivatives by x followed by
+the errors, weighted in WE; H = E^T WE, half of the second derivatives and of the gradient."""
 
 TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
 OBJECTIVE = record(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1], types.int64,
@@ -64,7 +65,7 @@ COST_ROOM = record(CostRoom, *[VECTOR] * 4, MATRIX, VECTOR, *[MATRIX] * 5)
 
 @kernel
 def cost_room(model, p, rows):
-    """`CostRoom` for p coordinates and at most so many rows of targets."""
+    """`CostRoom` for p coordinates and at most `rows` rows of targets."""
     n, columns = model.ints[NV], padded(2 * p + 1)
     count = max(rows, 2 * n)
     return CostRoom(np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), np.zeros(2 * n), np.zeros(rows),
@@ -74,13 +75,13 @@ def cost_room(model, p, rows):
 
 @inline
 def row_at(references, k):
-    """The number of the row that counts at knot k."""
+    """The row of the references for knot k."""
     return min(k, references.shape[0] - 1)
 
 
 @inline
 def put_errors(model, targets, k, q, c):
-    """Errors of targets at knot k; leaves the poses."""
+    """Errors of targets at knot k; the poses remain in c.world."""
     world_positions(SCALAR, model, q, c.world)
     goal = targets.goals[row_at(targets.goals, k)]
     target_errors(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error)
@@ -103,7 +104,7 @@ def put_error_rows(model, targets, k, q, p, whole, c):
 
 @inline
 def add_targets(model, targets, k, q, p, whole, c):
-    """Targets in H; returns what they cost."""
+    """Adds the targets to H; returns their cost."""
     put_errors(model, targets, k, q, c)
     put_error_rows(model, targets, k, q, p, whole, c)
     total, rows = 0.0, targets.weights.size
@@ -127,14 +128,14 @@ def put_deviation(model, o, k, q, v, c):
 
 @inline
 def limited(o, l, q, v, c):
-    """What limit l bounds; errors of the targets `bounded` are known."""
+    """The quantity that limit l bounds; errors of the targets `bounded` must be up to date."""
     kind, place = o.limits[l, 0], o.limits[l, 1]
     return c.error[place] if kind == TARGET else v[place] if kind == SPEED else q[place]
 
 
 @inline
 def beyond(o, l, x, lam, mu):
-    """mu (z - Pi z) of limit l: zero where neither limit nor multiplier pushes."""
+    """mu (z - Pi z) of limit l: zero if neither the limit nor its multiplier is active."""
     z = x + lam / mu
     return mu * (z - min(max(z, o.low[l]), o.high[l]))
 
@@ -160,7 +161,7 @@ def input_cost(o, k, u):
       returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
 def state_cost(model, o, c, k, last, q, v, lam, mu):
-    """Cost of the state at knot k; what its limits add; their largest violation."""
+    """Cost of the state at knot k; augmented Lagrangian of its limits; their largest violation."""
     o, c, total, which = contents(o), contents(c), 0.0, 1 if last else 0
     if o.rows.size > 0:
         put_deviation(model, o, k, q, v, c)
@@ -224,7 +225,7 @@ def put_column(A, i, j, x):
 
 @inline
 def add_deviation(o, which, p, X, c):
-    """The weighed deviation in H, after `put_deviation`; returns what it costs."""
+    """Adds the weighted deviation to H, after `put_deviation`; returns its cost."""
     n, rows, total = c.N.shape[0], o.rows.size, 0.0
     put_deviation_slopes(o, c, p)
     clear_rows(c.E, rows)
@@ -245,7 +246,7 @@ def add_deviation(o, which, p, X, c):
 
 @inline
 def add_whole_deviation(o, which, p, c):
-    """`add_deviation` where the deviation is that of (y, w)."""
+    """`add_deviation` for a deviation that is that of (y, w)."""
     Q, total = o.Q[which], 0.0
     for i in range(o.rows.size):
         row, x = o.rows[i], 0.0
@@ -283,7 +284,7 @@ def add_place_rate(place, axis, j, q, N, g):
       VECTOR, MATRIX, returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
 def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
-    """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
+    """Result of `state_cost`; adds its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
     o, c = contents(o), contents(c)
     p, whole = lx.size // 2, o.whole == 1
     total = added = worst = 0.0
@@ -326,7 +327,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
 
 @kernel_in_place
 def put_input_gradient(o, k, u, lu):
-    """2 R (u - u_0); returns what `input_cost` does."""
+    """lu = 2 R (u - u_0); returns the result of `input_cost`."""
     R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
     for i in range(u.size):
         x = 0.0

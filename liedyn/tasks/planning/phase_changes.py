@@ -1,5 +1,5 @@
-"""Steps and derivatives of plans with phases (`liedyn.tasks.planning.phases`): impacts, and local state spaces by
-phase."""
+"""Steps and derivatives of plans with phases (`liedyn.tasks.planning.phases`): impacts at phase changes, and local
+state spaces phase by phase."""
 import numpy as np
 from numba import types
 
@@ -27,7 +27,7 @@ from liedyn.tasks.planning.step import (
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
 @kernel
 def touch(model, d, r, k, q, v, q_next, v_next):
-    """(q_next, v_next) at the beginning of the phase behind knot k, from (q, v); False if there is no such state."""
+    """(q_next, v_next) at the beginning of the phase after knot k, from (q, v); False if there is no such state."""
     closed, e = owned_in_phase(model, d, k + 1)
     held = PackedModel(e.configuration, model.floats)
     if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), q, d.rank_tolerance):
@@ -50,9 +50,9 @@ def touch(model, d, r, k, q, v, q_next, v_next):
 
 @kernel(nogil=True)
 def close_knots(model, d, r, path, first):
-    """Move the states of the knots from `first` on to the constraints of their phases, as they are seen from there.
+    """Moves the states of the knots from `first` on to the constraints of their phases.
 
-    Returns the first one that cannot be closed, or the number of knots.
+    Returns the first knot that cannot be closed, or the number of knots.
     """
     for k in range(first, path.q.shape[0]):
         closed, e = owned_in_phase(model, d, k)
@@ -70,7 +70,7 @@ def close_knots(model, d, r, path, first):
 
 @kernel_in_place
 def advance(model, d, r, k, q, v, u, q_next, v_next):
-    """(q_next, v_next) behind knot k: by a step, or by a touch; False if it leads nowhere."""
+    """(q_next, v_next) after knot k: by a step, or by a phase change; False if there is no solution."""
     if d.phases.counts.shape[0] == 0:
         return make_step(model, d, r, q, v, u, q_next, v_next)
     if touches(d, k):
@@ -123,12 +123,13 @@ def put_whole(d, found, b, row, whole):
       types.int64, types.int64, types.int64, FOUND, returns=types.int64)
 @kernel
 def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, whole):
-    """Local state spaces of the rows from `begin` to `end`, phase by phase; the first row that has none, or `end`.
+    """Local state spaces of the rows from `begin` to `end`, phase by phase; returns the first row without one, or
+    `end`.
 
-    Rows are stages of so many `knots` each.
+    The rows are stages of `knots` rows each.
     """
     n, m, row = states.v.shape[1], model.ints[N_ROWS], begin
-    if begin >= knots:  # forces of contacts count as a step begins
+    if begin >= knots:  # contact forces are those at the beginning of a step
         outputs = outputs[:n]
     while row < end:
         k = row % knots
@@ -153,7 +154,7 @@ def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, w
 
 @inline
 def add_times(A, X, out):
-    """out += A X, for as many columns of A as X has rows."""
+    """out += A X; A may have more columns than X has rows."""
     for i in range(out.shape[0]):
         for l in range(X.shape[0]):
             x = A[i, l]
@@ -164,7 +165,7 @@ def add_times(A, X, out):
 
 @inline_array
 def multipliers_of(rows):
-    """Outputs that are multipliers of these rows."""
+    """Outputs that are the multipliers of these rows."""
     outputs = np.empty((rows.size, 4), np.int64)
     for i in range(rows.size):
         outputs[i, 0], outputs[i, 1], outputs[i, 2], outputs[i, 3] = MULTIPLIER, 0, rows[i], i
@@ -176,7 +177,7 @@ def multipliers_of(rows):
 def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
     """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities.
 
-    Behind the velocities in X are the multipliers of contacts, which become those of the impulses.
+    In X the velocities are followed by the multipliers of contacts, which become those of the impulses.
     """
     n, m = v.size, model.ints[N_ROWS]
     after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
@@ -187,7 +188,7 @@ def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
     at_rest, p, w = PackedModel(closed.ints, d.phases.rest), e.places.size, e.speeds.size
     work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, r.f_ext, work, r.tau, by_q, by_v, M)
-    for i in range(n):  # r.tau lacks what armatures resist with
+    for i in range(n):  # r.tau lacks the forces of armatures
         after.tau[0, i] = 0.0
         for j in range(n):
             after.tau[0, i] += M[i, j] * v[j]
@@ -197,7 +198,7 @@ def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
                Tolerances(np.inf, d.rank_tolerance), found)
     if found.rank[0] < 0:
         return False
-    # y of the next phase stays: Y, by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-
+    # y of the next phase is constant: Y by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-
     Y, dq, forces, moved = np.zeros((p, 2 * n)), np.zeros((n, 2 * n)), np.zeros((n, 2 * n)), np.zeros((p + w, 2 * n))
     for i in range(p):
         for j in range(n):

@@ -1,4 +1,4 @@
-"""Timed phases of a plan as users give them, and packed for kernels (`liedyn.tasks.planning.phases`)."""
+"""Timed phases of a plan in the user's form, and packed for kernels (`liedyn.tasks.planning.phases`)."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STANDARD_GRAVITY = 9.80665
-"""[m/s^2], of forces in weights of the robot, wherever it is."""
+"""Standard gravity [m/s^2], for forces in weights of the robot, independent of the robot's own gravity."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase of a plan: which contacts are closed, and for how many steps.
+    """A phase of a plan: the closed contacts, and the number of steps.
 
     Attributes
     ----------
     closed : sequence of str
-        Names of the contacts that are closed, with friction as sticking ones; all other one-sided contacts are open,
+        Names of the closed contacts, which stick if they have friction; all other one-sided contacts are open,
         and so are constraints that only other phases name.
     steps : int
-        How many steps it has; the first one of several may have none: then the state that is given need not touch
-        where the next one does, and is moved there at once.
+        Number of steps. The first one of several phases may have none: then the initial state need not touch
+        where the next phase does, and is moved there at once.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Phase:
 
 
 def phases_of(robot, steps):
-    """The phases of a plan, a single one without contacts of its own where `steps` is a number; and their robots."""
+    """The phases of a plan and their robots; a single phase without own contacts if `steps` is a number."""
     if not isinstance(steps, (tuple, list)):
         return None, [whole("steps", steps, 1)], [robot]
     if not steps or not all(isinstance(each, Phase) for each in steps):
@@ -78,14 +78,14 @@ def phases_of(robot, steps):
 
 
 def knots_of(counts, h):
-    """Phase and time of each knot: a touch between two phases has two knots at the same time."""
+    """Phase and time of each knot: a phase change has two knots at the same time."""
     of_knot = np.repeat(np.arange(len(counts)), np.array(counts) + 1)
     k = np.arange(len(of_knot)) - of_knot
     return of_knot, h * k
 
 
 def configuration_of(packed):
-    """The integers of a model that has the rows with a residual only, without those of rolling."""
+    """The integers of a model with the rows that have a residual only, without those of rolling."""
     model = PackedModel(packed.ints.copy(), packed.floats)
     records = constraints_of(model)[0]
     rolls = (records[:, LOOP_ACTIVE] > OFF) & (records[:, LOOP_HOLONOMIC] < records[:, LOOP_NROWS])
@@ -94,9 +94,9 @@ def configuration_of(packed):
 
 
 def picked(robot, q, preferred):
-    """Degrees of freedom (y, w) that are independent at q, and so determine the others.
+    """Independent degrees of freedom (y, w) at q, which determine the others.
 
-    All of `preferred` are among them if the constraints allow; balls and free joints are whole.
+    All of `preferred` are among them if the constraints allow it; ball and free joints are taken as a whole.
     """
     G = constraint_jacobian(robot, q)
     together = np.zeros(robot.nv, bool)
@@ -118,7 +118,7 @@ def picked(robot, q, preferred):
 
 
 def pack_phases(robots, counts, q, preferred, limits):
-    """`Phases` of robots that differ in their switches."""
+    """`Phases` from robots that differ in their switches."""
     n, m, P = robots[0].nv, len(robots[0].row_names), len(robots)
     packed = robots[0].packed
     picks = [picked(robot, q, preferred) for robot in robots]
@@ -139,21 +139,21 @@ def pack_phases(robots, counts, q, preferred, limits):
 
 
 def no_phases():
-    """`Phases` of a plan without them."""
+    """`Phases` for a plan without phases."""
     integers, numbers = np.zeros((0, 0), np.int64), np.zeros((0, 0))
     return Phases(np.zeros(0, np.int64), *[integers] * 6, np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)),
                   np.zeros(0), numbers, numbers, no_cones(0, np.zeros(0)))
 
 
 def no_cones(steps, unit):
-    """`Cones` of so many steps without contacts."""
+    """`Cones` for `steps` steps without contacts."""
     integers = np.zeros(0, np.int64)
     return Cones(integers, integers, integers, np.zeros(0), np.zeros(0), np.zeros((steps, 0), np.int64), unit,
                  np.zeros((steps, 0)), np.ones(steps), np.zeros(0))
 
 
 def cones_of(robots, of_knot, limits):
-    """`Cones` of the contacts that are limited."""
+    """`Cones` of the contacts with limited forces."""
     robot, steps = robots[0], len(of_knot) - 1
     contacts, limited = contacts_of(robot, robot.packed), limits_of(limits).contacts
     if isinstance(limited, bool):
@@ -183,7 +183,7 @@ def cones_of(robots, of_knot, limits):
 
 
 def rest_of(packed):
-    """Numbers of the model without gravity and springs."""
+    """Floats of the model without gravity and springs."""
     floats, ints = packed.floats.copy(), packed.ints
     floats[GRAVITY:GRAVITY + 3] = 0.0
     floats[ints[DOF_FLOATS_AT] + DOF_STIFFNESS:][:DOF_F * ints[NV]:DOF_F] = 0.0
@@ -191,12 +191,13 @@ def rest_of(packed):
 
 
 def contact_forces(robots, of_knot, q, v, tau):
-    """By name of a one-sided contact (steps, 2): normal force and friction as each step begins, zero if open."""
+    """By name of a one-sided contact, (steps, 2): normal force and friction at the beginning of each step, zero if
+    open."""
     robot = robots[0]
     contacts = contacts_of(robot, robot.packed)
     found = {name: np.zeros((len(tau), 2)) for name in contacts.names}
     for k, force in enumerate(tau):
-        if of_knot[k] != of_knot[k + 1]:  # a touch has impulses
+        if of_knot[k] != of_knot[k + 1]:  # a phase change has impulses
             continue
         phase = robots[of_knot[k]]
         lam = forward_dynamics(phase, q[k], v[k], force).lam

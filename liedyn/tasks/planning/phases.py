@@ -1,18 +1,18 @@
-"""Phases of a plan: knots with contacts of their own, and touches between them.
+"""Phases of a plan: knots with different closed contacts, and the phase changes between them.
 
 Each knot belongs to a phase, and phases differ in the constraints that are closed: in the integers of the model, and in
-the coordinates that are independent. So that these may change, the state is that of the whole tree, x = (dq, dv); a
-phase reads and writes the entries that its own coordinates y and velocities w pick, and all others are zero. Contacts
-that stick bind velocities alone (rolling): then there are fewer w than y, and the other entries of ydot follow from w.
+the independent coordinates. The state is therefore that of the whole tree, x = (dq, dv); a phase reads and writes the
+entries of its own coordinates y and velocities w, and all others are zero. Sticking contacts constrain velocities
+alone (rolling): then there are fewer w than y, and the other entries of ydot follow from w.
 
-Between two phases lies a step without duration. It moves q to the constraints of the next phase, where the coordinates
-y of that phase stay, and the velocities by a plastic impact (Featherstone 2008, 11.7),
+Between two phases there is a step without duration. It moves q to the constraints of the next phase, at constant
+coordinates y of that phase, and changes the velocities by a plastic impact (Featherstone 2008, 11.7),
 
     M (v+ - v-) + G^T Lambda = 0        G v+ = 0
 
-which is the acceleration v+ of the robot at rest, without gravity and springs, under the forces M v-; hence its
-derivatives are those of accelerations, too. Where constraints only open, q and v stay. That the contacts which close do
-touch is an equation g(q) = 0 at the knot before, with an augmented Lagrangian as other limits have it
+so that v+ is the acceleration of the robot at rest, without gravity and springs, under the forces M v-; hence its
+derivatives are those of accelerations, too. If constraints only open, q and v do not change. That closing contacts
+touch is an equation g(q) = 0 at the knot before, with an augmented Lagrangian as for other limits
 (`liedyn.tasks.planning.objective`).
 """
 from collections import namedtuple
@@ -33,11 +33,11 @@ from liedyn.tasks.planning.contact_limits import CONES
 
 Phases = namedtuple(
     "Phases", "of_knot ints configuration counts places speeds entries groups choosable rest lam mu cones")
-"""Of each knot its phase; and of each phase the integers of the model, and of one that has the rows with a residual
-only; numbers of y, w and groups, and so many `places`, `speeds`, `entries` and `groups`; 1 for the coordinates and
-velocities that may depend on the others; multipliers and penalties (m) of g at its end. `rest` are numbers of the model
-without gravity and springs; `cones` limit the forces of contacts. Plans of a single phase without rolling have
-none of this."""
+"""For each knot its phase; and for each phase the integers of the model, and of one with the rows that have a residual
+only; numbers of y, w and groups, and as many `places`, `speeds`, `entries` and `groups`; 1 for coordinates and
+velocities that may be dependent; multipliers and penalties (m) of g at its end. `rest` are floats of the model
+without gravity and springs; `cones` limit the forces of contacts. For plans of a single phase without rolling all are
+empty."""
 
 PHASES = record(Phases, INTEGERS, *[types.int64[:, ::1]] * 6, types.int64[:, :, ::1], types.float64[:, :, ::1], VECTOR,
                MATRIX, MATRIX, CONES)
@@ -45,16 +45,16 @@ PHASES = record(Phases, INTEGERS, *[types.int64[:, ::1]] * 6, types.int64[:, :, 
 
 @inline
 def touches(d, k):
-    """Does another phase begin behind knot k?"""
+    """True if another phase begins after knot k."""
     of_knot = d.phases.of_knot
     return k + 1 < of_knot.size and of_knot[k] != of_knot[k + 1]
 
 
 @inline
 def put_closed(model, d, s, q, rank_tolerance):
-    """s.q = q moved to the constraints on positions in its dependent coordinates; False if Newton does not get there.
+    """s.q = q moved to the position constraints in its dependent coordinates; False if Newton's method fails.
 
-    From wherever q is: the first correction may be of any size, each next one is at most half as large.
+    The first correction may be of any size, as q may be far away; each later one is at most half as large.
     """
     for j in range(q.size):
         s.q[j] = q[j]
@@ -83,12 +83,12 @@ def put_closed(model, d, s, q, rank_tolerance):
     return False
 
 
-# ---- the equation g(q) = 0 of what closes behind a knot
+# ---- the equation g(q) = 0 of contacts that close after a knot
 
 
 @inline
 def put_touching(model, d, s, k, q):
-    """Residuals of the next phase at q, and their rows in s.G; returns its number."""
+    """Residuals of the next phase at q, and their rows in s.G; returns the number of that phase."""
     i = d.phases.of_knot[k + 1]
     closed = PackedModel(d.phases.configuration[i], model.floats)
     world_positions(SCALAR, closed, q, s.world)
@@ -99,7 +99,7 @@ def put_touching(model, d, s, k, q):
 
 @kernel_in_place
 def gap_cost(model, d, s, k, q):
-    """What the gaps of contacts that close behind knot k add, and the largest one."""
+    """Augmented Lagrangian of the gaps of contacts that close after knot k, and the largest gap."""
     i, added, worst = put_touching(model, d, s, k, q), 0.0, 0.0
     for r in range(s.residual.size):
         lam, mu = d.phases.lam[i, r], d.phases.mu[i, r]
@@ -111,7 +111,7 @@ def gap_cost(model, d, s, k, q):
 
 @kernel_in_place
 def add_gap_derivatives(model, d, s, k, q, N, lx, lxx):
-    """What `gap_cost` returns; its gradient and Gauss-Newton matrix are added, by the motions N of the state."""
+    """Result of `gap_cost`; adds its gradient and Gauss-Newton matrix, by the motions N of the state."""
     added, worst = gap_cost(model, d, s, k, q)
     i, p = d.phases.of_knot[k], N.shape[1]
     for r in range(s.residual.size):
@@ -131,7 +131,7 @@ def add_gap_derivatives(model, d, s, k, q, N, lx, lxx):
 
 @kernel_in_place
 def update_gap_multipliers(model, d, s, k, q, factor, largest):
-    """lambda = mu (g + lambda / mu), and penalties that grow by a factor."""
+    """lambda = mu (g + lambda / mu), and penalties times a factor."""
     i = put_touching(model, d, s, k, q)
     for r in range(s.residual.size):
         d.phases.lam[i, r] += d.phases.mu[i, r] * s.residual[r]

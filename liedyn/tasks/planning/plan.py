@@ -1,4 +1,4 @@
-"""Plans by differential dynamic programming: inputs, states and feedback that are best for a cost, within limits."""
+"""Plans by differential dynamic programming: optimal inputs, states and feedback for a cost, within limits."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ STATUS = {CONVERGED: "converged", ITERATIONS: "no iteration is left", STALLED: "
 
 
 PULL = 1e-6
-"""Part of the largest force of a contact that may be beyond its friction, or pull, by rounding."""
+"""Part of the largest force of a contact by which it may exceed its friction, or pull, because of rounding."""
 STANDING = 0.01
-"""Part of the largest impulse that another one may be beyond its friction by, without a warning: where feet land, those
-that stand are pulled a little."""
+"""Part of the largest impulse by which another one may exceed its friction without a warning: when feet land, standing
+ones are pulled slightly."""
 
 
 class PlanWarning(UserWarning):
-    """A plan that is not the best one, or does not hold its limits."""
+    """A plan has not converged, or violates its limits."""
 
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """A planned motion; made by :func:`liedyn.ddp`. As a function of (t, q, v) it is a regulator along it.
+    """A planned motion; returned by :func:`liedyn.ddp`. As a function of (t, q, v) it is a regulator along the motion.
 
     Attributes
     ----------
@@ -55,32 +55,32 @@ class Plan:
     q, v : ndarray, shapes (steps + 1, nq) and (steps + 1, nv)
         States at the knots [rad, m; rad/s, m/s]; loops are closed.
     u : ndarray, shape (steps, nu)
-        Inputs, each held for a step [N m, N].
+        Inputs, each constant during a step [N m, N].
     K : ndarray, shape (steps, nu, x)
-        Feedback of the states: u + K x, with x the deviation from the knot. No feedback at limits of inputs.
+        Feedback of the states: u + K x, with x the deviation from the knot. No feedback for inputs at their limits.
     cost : float
     costs : ndarray, shape (iterations + 1,)
         Cost before each iteration, and at the end.
     violation : float
-        Largest violation of limits of states; forces of contacts in weights of the robot, impulses in kg m/s by its
-        mass.
+        Largest violation of limits of states; forces of contacts in weights of the robot, impulses in kg m/s divided by
+        its mass.
     multipliers : dict
-        Of limits of states, by name, shape (steps + 1,): positive at the upper one, negative at the lower one. Of
-        contacts whose forces are limited, by name, shape (steps, 3), 1 for those without friction: what the cost would
-        change by per newton of the normal and the tangential forces.
+        For limits of states, by name, shape (steps + 1,): positive at the upper one, negative at the lower one. For
+        contacts with limited forces, by name, shape (steps, 3), or 1 column without friction: derivative of the cost
+        by the normal and the tangential forces [1/N].
     status : str
-        ``"converged"``, or why the search has ended.
+        ``"converged"``, or the reason for the end of the search.
     iterations : int
     states, inputs : tuple of str
         Names of x and u.
     phase : ndarray, shape (steps + 1,)
-        Number of the phase of each knot. Where one ends and the next one begins two knots have the same time, and the
-        input between them does nothing.
+        Number of the phase of each knot. At a phase change two knots have the same time, and the input between them
+        has no effect.
     contacts : dict
-        Of plans over phases, by name of a one-sided contact, shape (steps, 2): normal force and friction [N] as each
-        step begins; zero where it is open.
+        For plans over phases, by name of a one-sided contact, shape (steps, 2): normal force and friction [N] at the
+        beginning of each step; zero if it is open.
     impulses : dict
-        Of plans over phases, by name of a one-sided contact, shape (phases - 1, 2): those [N s] where phases begin.
+        For plans over phases, by name of a one-sided contact, shape (phases - 1, 2): impulses [N s] at phase changes.
     method : str
     h : float
 
@@ -120,12 +120,12 @@ class Plan:
                 f"{self.iterations} iterations)")
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs of the actuators: those of the plan with its feedback, within their limits.
+        """Inputs of the actuators: those of the plan plus its feedback, within their limits.
 
         Parameters
         ----------
         t : float
-            Time since the plan's beginning [s]; before it, and after its last step, those steps count.
+            Time since the plan's beginning [s]; before it, and after its last step, the first and last steps apply.
         q : array_like, shape (nq,)
         v : array_like, shape (nv,)
 
@@ -148,7 +148,7 @@ class Plan:
         lead, q, v = states(self._robot, q=q, v=v)
         if lead:
             raise InputError(f"a plan takes one state at a time, got leading axes {lead}")
-        # a sample at a knot may come a rounding error early
+        # a sample at a knot may be early by rounding
         k = int(np.clip(np.searchsorted(self.t, number("t", t) + 1e-6 * self.h, "right") - 1, 0, len(self.u) - 1))
         return regulated(self._robot, self._places, self, k, q[0], v[0], self._bounds)
 
@@ -160,7 +160,7 @@ def regulated(robot, places, plan, k, q, v, bounds):
 
 
 def pushes_of(solver):
-    """What the contacts of a plan over phases push with, in steps and where phases begin."""
+    """Contact forces in the steps of a plan over phases, and impulses at phase changes."""
     if not solver.phases:
         return {}, {}
     path, robot = solver.path, solver.robot
@@ -172,7 +172,7 @@ def pushes_of(solver):
 
 
 def multipliers_of_contacts(solver):
-    """Of the limits of forces, by name of the contact."""
+    """Multipliers of the force limits, by name of the contact."""
     cones, robot = solver.discretisation.phases.cones, solver.robot
     contacts, found = contacts_of(robot, robot.packed), cones.lam / cones.unit[:, None]
     names = [contacts.names[list(contacts.first).index(row)] for row in cones.rows[cones.first]]
@@ -180,16 +180,16 @@ def multipliers_of_contacts(solver):
 
 
 def warn_of_contacts(plan, robot, limit_tolerance):
-    """PlanWarning where a contact would have to pull, or to hold more than its friction can."""
+    """PlanWarning if a contact would have to pull, or friction would have to exceed its limit."""
     contacts, begins = contacts_of(robot, robot.packed), plan.t[:-1][np.diff(plan.phase) > 0]
-    # limits are held to limit_tolerance: twice that, for friction up to 1.7
+    # limits are satisfied to limit_tolerance: twice that, for friction up to 1.7
     held_to = 2.0 * limit_tolerance * STANDARD_GRAVITY * total_mass(robot)
     largest = max((np.abs(load).max(initial=0.0) for load in plan.impulses.values()), default=0.0)
     for name, friction in zip(contacts.names, contacts.friction):
         for load, t, unit, rounding in ((plan.contacts[name], plan.t, "N", held_to),
                                         (plan.impulses[name], begins, "N s", max(held_to, STANDING * largest))):
             push, hold = load.T
-            with np.errstate(invalid="ignore"):  # infinite friction holds without a push, too
+            with np.errstate(invalid="ignore"):  # infinite friction holds without a normal force, too
                 held = np.nan_to_num(friction * np.maximum(push, 0.0), nan=np.inf, posinf=np.inf)
             beyond = np.maximum(-push, hold - held)
             k = int(beyond.argmax()) if len(load) else 0
@@ -201,7 +201,7 @@ def warn_of_contacts(plan, robot, limit_tolerance):
 
 
 def plan_of(solver, status):
-    """The plan that a search has left, as it is."""
+    """The plan in the present state of a search."""
     count, path, x, log = int(solver.log.count[0]), solver.path, solver.expansion, solver.log
     multipliers = {name: x.lam[:, k].copy() for k, name in enumerate(solver.limit_names)}
     multipliers |= multipliers_of_contacts(solver)
@@ -213,7 +213,7 @@ def plan_of(solver, status):
 
 
 def put_start(solver, start):
-    """The plan where the search begins; True if its inputs are to be rolled out."""
+    """Sets the initial plan of a search; True if its inputs are to be rolled out."""
     robot, path, steps = solver.robot, solver.path, solver.steps
     nu = len(robot.actuator_names)
     path.u[:] = np.clip(solver.objective.u, solver.objective.u_low, solver.objective.u_high)
@@ -238,8 +238,8 @@ def put_start(solver, start):
 
 
 def first_penalty(solver, roll):
-    """The mean cost of a step where the search begins, 1 if it is zero: larger ones, of starts that cost much, make
-    the search crawl along the limits, and smaller ones grow."""
+    """The mean cost of a step of the initial plan, 1 if it is zero: larger penalties, from initial plans of high cost,
+    make the search creep along the limits, and smaller ones are increased."""
     solver.search(0, 0.0, np.inf, 1.0, roll)
     solver.set_penalty(1.0)
     return float(solver.log.cost[0]) / solver.steps or 1.0
@@ -250,43 +250,43 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
         independent: Sequence[str] | None = None, start: Plan | ArrayLike | tuple[Any, ...] | None = None,
         iterations: int = 200, tolerance: float = 1e-9, limit_tolerance: float = 1e-6,
         penalty: float | None = None) -> Plan:
-    """Plan a motion of least cost by differential dynamic programming, on the manifold of the constraints.
+    """Plan a motion of least cost by differential dynamic programming, on the constraint manifold.
 
     Parameters
     ----------
     robot : Robot
-        Trees and closed loops; constraints are two-sided and stay as they are switched, but for those of phases.
+        Trees and closed loops; constraints are two-sided and keep their switches, except for those of phases.
     q0 : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)] at the beginning, closed.
+        Initial configuration [rad, m; quaternions (x, y, z, w)], closed.
     v0 : array_like, shape (nv,)
-        Velocity [rad/s, m/s]; of loops the independent velocities count.
+        Initial velocity [rad/s, m/s]; with loops only the independent velocities are used.
     cost : Cost
     steps : int or sequence of Phase
-        How many steps the plan has, with an input each; or phases, in which contacts are closed by name. Between two of
-        them lies a step of no duration, so that the plan has (all steps + phases - 1) rows of inputs. Contacts that
-        close there stop at once (a plastic impact); that they touch is held to `limit_tolerance`.
+        Number of steps, each with an input; or phases, in which contacts are closed by name. At each phase change there
+        is a step of no duration, so that the plan has (all steps + phases - 1) rows of inputs. Contacts that
+        close there stop at once (a plastic impact); that they touch is satisfied to `limit_tolerance`.
     h : float
-        Time of a step [s].
+        Duration of a step [s].
     limits : Limits, optional
     method : {"euler", "midpoint", "rk4"}
-        The step: semi-implicit Euler, explicit midpoint rule, or Runge-Kutta of fourth order, all with exact
-        derivatives; they take one, two and four evaluations of the dynamics.
+        Integration method: semi-implicit Euler, explicit midpoint rule, or Runge-Kutta of fourth order, all with exact
+        derivatives; they need one, two and four evaluations of the dynamics.
     independent : sequence of str, optional
-        Coordinates of the tree that determine the others all along the motion; default: the robot's own, or those that
-        pivoting at q0 leaves. Of plans over phases, and of robots that roll: coordinates to prefer; x is then that of
-        the whole tree, and what depends on others has no feedback.
+        Coordinates of the tree that determine the others during the whole motion; default: those that the robot
+        declares, or those that pivoting at q0 chooses. For plans over phases, and robots that roll: preferred
+        coordinates; x is then the state of the whole tree, and dependent coordinates have no feedback.
     start : Plan, array_like or tuple, optional
-        Where the search begins: a plan or inputs (steps, nu), which are rolled out; or a tuple (q, v) of states at all
-        knots, closed, which need not follow from one another (multiple shooting). Default: the inputs u of the cost.
+        Initial guess: a plan or inputs (steps, nu), which are rolled out; or a tuple (q, v) of closed states at all
+        knots, which need not follow from one another (multiple shooting). Default: the inputs u of the cost.
     iterations : int
         Largest number of iterations.
     tolerance : float
-        The search ends where the linear model predicts no fall of the cost by more than this part of it.
+        The search ends if the linear model predicts a relative decrease of the cost below this value.
     limit_tolerance : float
         Largest violation of limits of states [rad, m, rad/s, m/s].
     penalty : float, optional
-        First penalty of violated limits of states, per square of a unit; default: the mean cost of a step of the plan
-        that the search begins with.
+        First penalty of violated limits of states, per square of a unit; default: the mean cost of a step of the
+        initial plan.
 
     Returns
     -------
@@ -295,28 +295,28 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
     Raises
     ------
     InputError
-        An argument of the wrong kind, shape or value; or a robot with contacts that open and close outside phases,
-        functions of time, or force elements with laws of users, which plans do not know.
+        An argument has the wrong kind, shape or value; or the robot has contacts that open and close outside phases,
+        functions of time, or force elements with users' laws, which plans do not support.
     ClosureError
         A loop is open at q0.
     PlanError, SingularConfigurationError
-        The steps that the search begins with lead nowhere: the message names the knot.
+        A step of the initial plan has no solution: the message names the knot.
     KeyboardInterrupt
         Ctrl-C; its attribute ``plan`` is the plan so far.
 
     Warns
     -----
     PlanWarning
-        The search has not converged, or limits cannot be held; with the largest violation. A contact of a phase would
-        have to pull, or to hold more than its friction, where that is no limit or could not be held.
+        The search has not converged, or limits cannot be satisfied; the message has the largest violation. Or a contact
+        of a phase would have to pull, or to exceed its friction, where that is no limit or could not be satisfied.
 
     Notes
     -----
     Iterative LQR with gaps (Li and Todorov 2004; feasibility-driven DDP: Mastalli et al. 2020) in independent
     coordinates of the tree, with exact first derivatives of steps and costs and Gauss-Newton second ones. Limits of
-    inputs are held exactly by a quadratic programme at each knot (Tassa, Mansard and Todorov 2014), limits of states by
-    an augmented Lagrangian (Howell, Jackson and Manchester 2019), and so are the friction cones of contacts (Jackson et
-    al. 2021). All of the search is compiled.
+    inputs are satisfied exactly by a quadratic program at each knot (Tassa, Mansard and Todorov 2014), limits of states
+    by an augmented Lagrangian (Howell, Jackson and Manchester 2019), as are the friction cones of contacts (Jackson et
+    al. 2021). The whole search is compiled.
 
     Examples
     --------

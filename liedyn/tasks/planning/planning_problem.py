@@ -1,4 +1,4 @@
-"""What a plan is to make small and what it must hold, as users say it; and the same as kernels take it."""
+"""Cost and limits of a plan in the user's form, and packed for kernels."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike
 
 FINE = 1e-12
-"""Closed states are known to about this."""
+"""Accuracy of closed states."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Cost of a plan: a sum over its steps, and a term at its end.
+    """Cost of a plan: a sum over its steps, and a terminal term.
 
     Each step costs ``x^T Q x + du^T R du`` and the sum of (weight error)^2 of targets, as for `dlqr` without a factor
-    1/2 or the time of the step; the end costs ``x^T terminal_Q x`` and the same sum of its own targets.
+    1/2 or the duration of the step; the end costs ``x^T terminal_Q x`` and the same sum for its own targets.
 
     Attributes
     ----------
     Q : float, array_like, shape (x,) or (x, x), or dict
         Weight of the states' deviation from (q, v), positive semidefinite, as for `dlqr`. A dict gives a diagonal by
-        name, ``{"boom": 100.0, "velocity:boom": 1.0}``; coordinates that depend on others may be named, too.
+        name, ``{"boom": 100.0, "velocity:boom": 1.0}``; dependent coordinates may be named, too.
     R : float, array_like, shape (nu,) or (nu, nu), or dict
         Weight of the inputs' deviation from u, positive definite; a dict by name of an actuator.
     q, v, u : array_like, optional
-        Where the deviation is zero [rad, m; rad/s, m/s; N m, N]: one state, shapes (nq,), (nv,) and (nu,), or one for
+        Reference state and inputs [rad, m; rad/s, m/s; N m, N]: one state, shapes (nq,), (nv,) and (nu,), or one for
         each knot, shapes (steps + 1, nq), (steps + 1, nv) and (steps, nu). Default: at rest at home, without forces.
-        Coordinates need not close the loops.
+        The reference need not close the loops.
     targets, terminal_targets : Target or sequence of Target
-        Poses, points, directions of bodies (as for `inverse_kinematics`, with their weights), or targets of one's own;
-        goals with an axis of steps + 1 move along the horizon. Priorities do not count.
+        Poses, points, directions of bodies (as for `inverse_kinematics`, with their weights), or the user's own
+        targets; goals with an axis of steps + 1 move along the horizon. Priorities are ignored.
     terminal_Q : as Q
 
     Examples
@@ -75,18 +75,18 @@ class Limits:
     Attributes
     ----------
     inputs : pair of array_like, or dict, optional
-        (lowest, highest), numbers or shape (nu,) [N m, N]; or pairs by name of an actuator. Held exactly, at every
+        (lowest, highest), numbers or shape (nu,) [N m, N]; or pairs by name of an actuator. Satisfied exactly, at every
         iteration.
     coordinates, speeds : dict, optional
-        Pairs (lowest, highest) by name of a coordinate [rad, m] or velocity [rad/s, m/s] of the tree, also of those
-        that depend on others: the stroke of a cylinder.
+        Pairs (lowest, highest) by name of a coordinate [rad, m] or velocity [rad/s, m/s] of the tree, including
+        dependent ones such as the stroke of a cylinder.
     targets : sequence of (Target, lowest, highest), optional
         Limits of each row of a target's error, numbers or shape (k,): a point above a height, or a user's own function
         of q with its Jacobian (`Target`). Equal limits are equations.
     contacts : bool or dict, optional
-        In phases: shall contacts that are closed push, within their friction, as each step begins and where they
-        close? A dict limits those that it names, to a coefficient of friction of its own, ``{"foot": 0.5}``, infinite
-        where the contact must only not pull. Default: all of them, to the robot's friction.
+        In phases: True if closed contacts have to push, within their friction, at the beginning of each step and in
+        impacts. A dict limits the contacts that it names, to its own coefficients of friction, ``{"foot": 0.5}``,
+        infinite if the contact must only not pull. Default: all contacts, with the robot's friction.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Limits:
 
 
 def limits_of(limits):
-    """`Limits`, those that hold without any where there are none."""
+    """The user's `Limits`; an empty one for None."""
     limits = Limits() if limits is None else limits
     if not isinstance(limits, Limits):
         raise InputError(f"limits: expected Limits, such as ld.Limits(inputs=(-1.0, 1.0)), got {shown(limits)}")
@@ -110,7 +110,7 @@ def limits_of(limits):
 
 
 def objective_of(robot, y, whole, cost, limits, steps):
-    """`Objective`, the names of the limits, and users' functions behind targets."""
+    """`Objective`, the names of the limits, and users' functions of targets."""
     if not isinstance(cost, Cost):
         raise InputError(f"cost: expected a Cost, such as ld.Cost(Q=1.0, R=0.1), got {shown(cost)}")
     limits = limits_of(limits)
@@ -227,7 +227,8 @@ def _limits(robot, limits, steps, functions):
         targets.append(each[0])
     bounded = _target_rows(robot, "limits of targets", targets, steps, functions)
     if targets:
-        order = sorted(range(len(targets)), key=lambda k: targets[k].priority)  # as `pack` sorts them
+        # in the order in which `pack` sorts them
+        order = sorted(range(len(targets)), key=lambda k: targets[k].priority)
         for (name, rows), k in zip(pack(robot, targets).rows.items(), order):
             count = rows.stop - rows.start
             below, above = _pair(name, limits.targets[k][1:], count)
@@ -241,7 +242,8 @@ def _limits(robot, limits, steps, functions):
 
 
 def cost_floor(o, steps):
-    """The cost of deviations that are rounding: FINE of a unit at all states and targets, FINE of all inputs."""
+    """The cost of deviations of the size of rounding: FINE times a unit for states and targets, FINE times all
+    inputs."""
     running = np.trace(o.Q[0]) + (o.running.weights ** 2).sum()
     running += (np.diag(o.R) * np.maximum(1.0, np.abs(o.u).max(axis=0)) ** 2).sum()
     return FINE ** 2 * (steps * running + np.trace(o.Q[1]) + (o.final.weights ** 2).sum())

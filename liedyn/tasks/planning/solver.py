@@ -1,4 +1,4 @@
-"""A search for plans of one robot, with all arrays that it needs: made once, used again for each plan."""
+"""A search for plans of one robot, with all its arrays: made once, used for many plans."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
 HALVINGS = 12
-"""Parts of a change that are tried, each half of the one before."""
+"""Number of fractions of a change that are tried, each half of the one before."""
 GROWTH, LARGEST_PENALTY = 10.0, 1e8
-"""Growth of the penalty of a violated limit, and the largest one by the first one."""
+"""Growth of the penalty of a violated limit, and the largest penalty relative to the first one."""
 
 
 class PlanError(LiedynError):
-    """A motion that cannot be planned: a step from some knot leads nowhere.
+    """A motion cannot be planned: a step from some knot has no solution.
 
     Attributes
     ----------
     knot : int
-        Where.
+        Index of the knot.
     q, v : ndarray
-        The state there.
+        The state at the knot.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class PlanError(LiedynError):
 
 
 def require_known(robot):
-    """InputError if the robot has something that plans do not know."""
+    """InputError if the robot has something that plans do not support."""
     unknown = [(robot.elements is not None and bool(robot.elements.functions),
                 "force elements with laws of users, or applied forces that are functions of time"),
                (bool(robot.functions), "users' functions in its model"),
@@ -83,7 +83,7 @@ def require_known(robot):
 
 
 def coordinates_for(robot, q, independent):
-    """Independent coordinates that steps can be made in, in the order of the tree.
+    """Independent coordinates of the tree for the steps, in its order.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def coordinates_for(robot, q, independent):
 
 
 def groups_of(robot, places):
-    """(first, count) among the places of each ball or free joint."""
+    """(first, count) of each ball or free joint among the chosen coordinates."""
     groups = []
     for group in robot.groups:
         first, count = group.start, group.stop - group.start
@@ -115,7 +115,7 @@ def groups_of(robot, places):
 
 
 class Solver:
-    """Arrays of a search, and the search.
+    """The arrays of a search, and the search.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Solver:
     path : Path
         The plan: states and inputs.
     expansion : Expansion
-        Among them the feedback K, multipliers and penalties.
+        Derivatives of the steps, including the feedback K, multipliers and penalties.
     """
 
     def __init__(self, robot, q, v, cost, steps, h, limits, method, independent):
@@ -159,7 +159,7 @@ class Solver:
                 zeros(n), zeros(x), zeros(x), zeros(nu), zeros((N, nu)), zeros((N, nu))))
         self.log, self._slices = None, Slices(1)
 
-    def __getstate__(self):  # users' functions have addresses in this process
+    def __getstate__(self):  # users' functions have addresses in this process only
         return vars(self) | ({"objective": None, "functions": None} if self.functions else {})
 
     def __setstate__(self, state):
@@ -175,7 +175,7 @@ class Solver:
                        8.0 * knots * (3 * x * (x + nu) + stages * (n + m) * (3 * x + 2 * nu)))
 
     def _in_one(self, q, independent, limits):
-        """How steps are made in coordinates that are the same all along, and pick x."""
+        """The discretisation in coordinates that are the same during the whole motion, and determine x."""
         robot, contacts = self.robot, limits_of(limits).contacts
         if not isinstance(contacts, bool):
             raise InputError("limits of contacts count in phases, `steps=[ld.Phase(...)]`, and True or False without "
@@ -192,7 +192,7 @@ class Solver:
             self._elements())
 
     def _in_phases(self, q, counts, independent, limits):
-        """How steps are made in coordinates of each phase; x is that of the whole tree."""
+        """The discretisation in coordinates of each phase; x is the state of the whole tree."""
         robot, n = self.robot, self.robot.nv
         if self.method == "euler" and not all(map(all_holonomic, self.robots)):
             raise InputError("method='euler' moves coordinates by new velocities, which rolling and contacts that "
@@ -207,7 +207,7 @@ class Solver:
             self._elements())
 
     def _curvatures(self, steps, nu, x):
-        """[l_ux l_uu] of all steps, where forces of contacts are limited."""
+        """[l_ux l_uu] of all steps, if forces of contacts are limited."""
         limited = self.discretisation.phases.cones.rows.size > 0
         return np.zeros((steps, nu, x + nu) if limited else (steps, 0, 0))
 
@@ -222,23 +222,23 @@ class Solver:
 
     @property
     def limited(self):
-        """Has the search multipliers, of limits or of contacts that close?"""
+        """True if the search has multipliers, of limits or of contacts that close."""
         phases = self.discretisation.phases
         return bool(self.limit_names) or phases.lam.size + phases.cones.lam.size > 0
 
     def set_penalty(self, penalty):
-        """The first penalty of all limits, without multipliers."""
+        """Sets the first penalty of all limits, and multipliers to zero."""
         phases = self.discretisation.phases
         self.expansion.lam[:] = phases.lam[:] = phases.cones.lam[:] = 0.0
         self.keep_penalty(penalty)
 
     def keep_penalty(self, penalty):
-        """The same penalty of all limits, whose multipliers stay."""
+        """Sets the penalty of all limits; multipliers do not change."""
         phases = self.discretisation.phases
         self.expansion.mu[:] = phases.mu[:] = phases.cones.mu[:] = penalty
 
     def state(self, q, v, knot=0):
-        """A state as rows, closed as the phase of a knot has it.
+        """A state as rows, closed in the phase of a knot.
 
         Raises
         ------
@@ -257,30 +257,30 @@ class Solver:
         return q[0], v[0]
 
     def set_objective(self, cost, limits):
-        """Another cost and other limits, with as many rows of each."""
+        """Sets another cost and other limits, with the same numbers of rows."""
         d, self._given = self.discretisation, (cost, limits)
         whole = len(self.places) == self.robot.nv and d.phases.counts.size == d.groups.size == 0
         self.objective, self.limit_names, self.functions = objective_of(
             self.robot, self.y, whole, cost, limits, self.steps)
 
     def begin(self, q, v):
-        """Put the first state, at all knots: feedback of none of them means anything yet."""
+        """Sets the first state at all knots, and feedback to zero."""
         for path in self.path, self.trial:
             path.q[:], path.v[:] = q, v
         self.expansion.K[:] = self.expansion.k[:] = 0.0
 
     def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS,
                growth=GROWTH):
-        """Improve the plan; returns what ended the search.
+        """Improves the plan; returns the reason for the end of the search.
 
-        `roll` says where to begin (`liedyn.tasks.planning.ddp_search.Options`; False and True: states, inputs). Without
-        `finish` the feedback afterwards is that of one iteration before, and multipliers wait for `raise_multipliers`.
-        `growth` is that of penalties, 1 where they stay.
+        `roll` selects the start (`liedyn.tasks.planning.ddp_search.Options`; False and True: states, inputs). Without
+        `finish` the feedback is that of the iteration before the last, and multipliers are updated by
+        `raise_multipliers`. `growth` is the factor of penalties, 1 for constant ones.
 
         Raises
         ------
         PlanError
-            A step of the plan as it is given leads nowhere.
+            A step of the initial plan has no solution.
         """
         memory = np.zeros(6) if self.log is None else self.log.memory
         self.log = log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
@@ -297,7 +297,7 @@ class Solver:
         return status
 
     def _search_in_slices(self, iterations, options, log):
-        """`search`, which goes on where the slice before has run out of iterations
+        """`search` in slices, each continued where the one before ran out of iterations
         (`liedyn.machine.compiled.slices`)."""
         made = updates = 0
         while True:
@@ -316,18 +316,18 @@ class Solver:
             raise_errors(self.functions)
 
     def raise_multipliers(self):
-        """Multipliers of the limits for the plan as it is."""
+        """Updates the multipliers of the limits for the present plan."""
         raise_multipliers(self.model, self.discretisation, self.objective, self.rooms, self.path, self.expansion)
 
     def fail(self, knot, path):
-        """Raise why a step from a knot leads nowhere."""
+        """Raises the error that says why a step from a knot has no solution."""
         at = min(knot, self.steps)
         q, v = path.q[at].copy(), path.v[at].copy()
         where = f"at knot {at} of {self.steps}, t = {self.t[at]:g} s"
         try:
             linearize(self.robots[self.of_knot[at]], q, v, tau=np.zeros(self.robot.nv),
                       independent=None if self.discretisation.phases.counts.size else self.y.names)
-        except InputError:  # the numbers of a motion that has run away
+        except InputError:  # numbers of a diverged motion
             pass
         except LiedynError as error:
             error.args = (f"{error} ({where} of the plan)", *error.args[1:])

@@ -1,14 +1,14 @@
-"""One step of the discretised motion in independent coordinates of the tree.
+"""One step of a discretised motion in independent coordinates of the tree.
 
-The state is x = (y, w): coordinates y that all constraints leave, and their rates w, both picked from those of the
-tree. A step starts at (q, w), moves along the manifold q(u) of configurations whose picked coordinates are u away from
-q, and holds the input. With wdot = f(q, w, input) from the null space (`liedyn.linear.local`),
+The state is x = (y, w): independent coordinates y and their rates w, both chosen from those of the tree. A step starts
+at (q, w), moves along the configurations q(u) on the manifold whose chosen coordinates differ from those of q by u, and
+has constant inputs. With wdot = f(q, w, input) from the null space (`liedyn.linear.local`),
 
     EULER (semi-implicit)   w' = w + h f(q, w)                            q' = q(h w')
     MIDPOINT                w_m = w + h/2 f(q, w), q_m = q(h/2 w)         w' = w + h f(q_m, w_m), q' = q(h w_m)
     RK4                     the classical method, as in `liedyn.motion.discrete_steps`
 
-Coordinates of balls and free joints move by the exponential of their group. Derivatives:
+Coordinates of ball and free joints move by the exponential map of their group. Derivatives:
 `liedyn.tasks.planning.expansion`.
 """
 from collections import namedtuple
@@ -35,19 +35,19 @@ from liedyn.tasks.planning.element_forces import ELEMENTS, has_elements, put_all
 from liedyn.tasks.planning.phases import PHASES
 
 EULER, MIDPOINT, RK4 = 1, 2, 4
-"""Methods, by the number of their stages."""
+"""Methods, by their number of stages."""
 
 Discretisation = namedtuple("Discretisation", "method h places speeds entries groups choosable configuration "
                             "coordinates actuators rank_tolerance phases elements")
-"""How steps are made: `places` and `speeds` are the degrees of freedom that y and w pick, `entries` those of x where
-both stand; `groups` (count, 2) says which entries, by the first one and their number, belong to one ball or free joint.
-`choosable` (2, nv) is 1 for coordinates and velocities that depend on the others; `configuration` are the integers of
-the model with those rows only that restrict positions. `coordinates` are y of all states of a batch; plans with phases
-have all but the method, the inputs and the tolerance there (`in_phase`). `elements` are force elements."""
+"""The discretisation: `places` and `speeds` are the degrees of freedom of y and w, `entries` their indices in x;
+`groups` (count, 2) have the first entry and the number of entries of each ball or free joint.
+`choosable` (2, nv) is 1 for dependent coordinates and velocities; `configuration` are the integers of
+the model with those rows only that restrict positions. `coordinates` are y for all states of a batch; with phases
+all but the method, the inputs and the tolerance are in `phases` (`in_phase`). `elements` are force elements."""
 
 StepRoom = namedtuple("StepRoom", "stage solve a lam first tau f_ext u w k sum q v")
-"""Room to work in: `first` are the multipliers as the step begins, or of a touch; `k` the rates of x at the last stage,
-`sum` adds up those of the stages; a state (q, v)."""
+"""Scratch arrays: `first` are the multipliers at the beginning of the step, or of a phase change; `k` the rates of x at
+the last stage, `sum` the weighted sum of those of the stages; a state (q, v)."""
 
 COORDINATES = group(Coordinates, CUBE, INTEGERS, CUBE, INTEGERS)
 DISCRETISATION = record(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
@@ -60,13 +60,13 @@ accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
 
 @late(MODEL, *[VECTOR] * 6)
 def accelerate_tree(model, q, v, tau, f_ext, work, a):
-    """a of a tree without constraints, where its inertia is positive; no numbers where it is singular."""
+    """a of a tree without constraints if its inertia matrix is positive definite; NaN if it is singular."""
     aba_kernel(SCALAR, model, q, v, tau, f_ext, work, a)
 
 
 @inline
 def in_phase(model, d, k):
-    """The model and the discretisation of the step from knot k, and of differences there."""
+    """The model and the discretisation of the step from knot k, and of differences at that knot."""
     x = d.phases
     if x.counts.shape[0] == 0:
         return model, contents(d)
@@ -80,12 +80,12 @@ def in_phase(model, d, k):
 
 @inline
 def stage_of(s, choosable):
-    """The room of a stage with other dependent coordinates."""
+    """The same stage with other dependent coordinates."""
     return Stage(s.q, s.v, s.change, s.world, s.G, s.residual, s.gamma, s.e, choosable)
 
 
 owned_in_phase, owned_stage_of = (inline_array(each.py_func) for each in (in_phase, stage_of))
-"""The same for kernels that make arrays: there what is returned is counted as theirs."""
+"""The same for kernels that make arrays: the result counts as allocated by them."""
 
 
 @kernel
@@ -111,13 +111,13 @@ def put_forces(actuators, u, tau):
 
 @inline
 def stage_time(i, h):
-    """How far stage i is from the start of the step, in time: of all methods."""
+    """Time of stage i relative to the beginning of the step, for all methods."""
     return h * (0.0 if i == 0 else 1.0 if i == 3 else 0.5)
 
 
 @inline
 def stage_weight(method, i, h):
-    """The part of the step that has the rates of stage i."""
+    """Weight of the rates of stage i, times h."""
     if method == RK4:
         return h / 6.0 if i == 0 or i == 3 else h / 3.0
     return h if i == method - 1 else 0.0
@@ -125,16 +125,16 @@ def stage_weight(method, i, h):
 
 @inline
 def put_displacement(d, v, x):
-    """From the sum x of rates to u, and the change of w, of a whole step from velocities v."""
+    """x = sum of rates becomes u and the change of w, for a whole step from velocities v."""
     p = d.places.size
-    for i in range(p if d.method == EULER else 0):  # semi-implicit: moved by the new velocities
+    for i in range(p if d.method == EULER else 0):  # semi-implicit: the displacement uses the new velocities
         x[d.entries[i]] = d.h * (v[d.places[i]] + x[d.entries[p + i]])
 
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 3, types.float64, returns=types.boolean)
 @kernel_in_place
 def put_state(model, d, r, q, v, x, part):
-    """r.stage, the state on the manifold `part` of x = (u, change of w) away from (q, v); False if there is none."""
+    """r.stage = the state on the manifold at the fraction `part` of x = (u, change of w) from (q, v); False if none."""
     p, w = d.places.size, d.speeds.size
     for i in range(p):
         r.u[i] = part * x[d.entries[i]]
@@ -149,7 +149,7 @@ def put_state(model, d, r, q, v, x, part):
 
 @kernel_in_place
 def put_motion(model, d, s, w):
-    """s.v from the independent velocities w at s.q, for constraints on velocities alone; False if it is singular."""
+    """s.v from the independent velocities w at s.q, with constraints on velocities alone; False if it is singular."""
     for j in range(s.v.size):
         s.v[j] = 0.0
     world_positions(SCALAR, model, s.q, s.world)
@@ -168,7 +168,7 @@ def put_rates(model, d, r, q, v):
         accelerate_tree(model, q, v, r.tau, r.f_ext, r.solve, r.a)
     else:
         finite = accelerate(model, q, v, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] == OK
-    for i in range(r.k.size if d.entries.size < r.k.size else 0):  # entries that no phase or another one reads
+    for i in range(r.k.size if d.entries.size < r.k.size else 0):  # entries that only other phases read
         r.k[i] = 0.0
     for i in range(p):
         r.k[d.entries[i]] = v[d.places[i]]
@@ -182,7 +182,7 @@ def put_rates(model, d, r, q, v):
 @late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 5, returns=types.boolean)
 @kernel_in_place
 def make_step(model, d, r, q, v, u, q_next, v_next):
-    """(q_next, v_next) after a step from (q, v) under inputs u; False if it leads nowhere."""
+    """(q_next, v_next) after a step from (q, v) under inputs u; False if it has no solution."""
     put_forces(d.actuators, u, r.tau)
     for i in range(r.sum.size):
         r.sum[i] = 0.0
@@ -211,12 +211,12 @@ def make_step(model, d, r, q, v, u, q_next, v_next):
 
 @inline
 def copy_vector(x, to):
-    """to = x, which slices would copy twice."""
+    """to = x in a loop, as slices would copy twice."""
     for i in range(x.size):
         to[i] = x[i]
 
 
 def coordinates_of(y):
-    """`Coordinates` of an `Independent` for positions and velocities alike, at all states."""
+    """`Coordinates` of an `Independent`, the same for positions and velocities, at all states."""
     rows = y.rows[None].copy()
     return Coordinates(rows, y.virtual.copy(), rows, y.virtual.copy())

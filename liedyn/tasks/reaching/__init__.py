@@ -1,4 +1,4 @@
-"""Inverse kinematics: targets, configurations that reach them, and velocities that lead there."""
+"""Inverse kinematics: targets, configurations that reach them, and velocities towards them."""
 
 from liedyn.tasks.reaching.differential import differential_inverse_kinematics
 from liedyn.tasks.reaching.quadratic import InfeasibleError

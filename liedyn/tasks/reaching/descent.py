@@ -1,9 +1,10 @@
-"""One descent: damped Gauss-Newton on the closed configurations within the limits (Levenberg-Marquardt on a manifold).
+"""One descent: damped Gauss-Newton on closed configurations within limits (Levenberg-Marquardt on a manifold).
 
 A step (`liedyn.tasks.reaching.reaching_steps`) is tried: the configuration moves by it, free joints along their
-parents' axes (`liedyn.mechanics.tree.places`), so that what is held keeps its place, is closed again, and is kept if
-the first level of targets whose error changes has got better; else the damping grows. Damping is a part of the squared
-error itself, as Sugihara has it (IEEE Transactions on Robotics 27, 2011), and so dies out where targets can be reached.
+parents' axes (`liedyn.mechanics.tree.places`), so that held coordinates keep their values; it is closed again, and
+accepted if the first priority level whose error changes has improved; else the damping grows. Damping is proportional
+to the squared error itself (Sugihara, IEEE Transactions on Robotics 27, 2011), and so vanishes if targets can be
+reached.
 """
 import numpy as np
 
@@ -20,25 +21,26 @@ from liedyn.tasks.reaching.reaching_steps import Task, bounded_step, hold_levels
 from liedyn.tasks.reaching.target_rows import target_errors, target_rows
 
 DAMPING, LEAST, MOST = 0.1, 1e-9, 1e8
-"""First damping, by the squared error; its bounds."""
+"""First damping, relative to the squared error; its bounds."""
 BETTER, WORSE = 0.3, 4.0
-"""What the damping is multiplied by after a step that is kept, and after one that is not."""
+"""Factors of the damping after an accepted step, and after a rejected one."""
 ROUNDING = 1e-14
-"""Relative changes of a squared error that are too small to decide."""
+"""Relative changes of a squared error below this are ignored."""
 SLOW = 0.1
-"""Gain below which the next step weighs carefully which coordinates to hold at their limits."""
+"""Improvement below which the next step determines the held coordinates carefully."""
 STRAIGHTENING, EXACT = 4, 0.1
-"""Largest number of steps that take back what a step has bent, and what they leave, by the floors of the levels."""
+"""Largest number of corrections of a step's second-order errors, and their tolerance relative to the floors of the
+levels."""
 FAR = 0.1
-"""Part of a step to which it is not cut: rather its angles are bounded, one by one."""
+"""Smallest fraction to which a step is shortened: below, its angles are bounded one by one."""
 SMALLEST_STEP = 1e-13
 
 
 @inline
 def gain(floors, merit, trial):
-    """The part by which the first level that changes has got better, 0 if none does.
+    """The relative improvement of the first level that changes, 0 if none does.
 
-    Squared errors below the floor of their level are all the same.
+    Squared errors below the floor of their level count as equal.
     """
     for level in range(merit.size):
         floor = floors[level] if level < floors.size else 0.0
@@ -52,7 +54,7 @@ def gain(floors, merit, trial):
 
 @kernel_in_place
 def put_targets(model, problem, room, goal, q):
-    """Rows and errors with their weights; needs pose and errors of q."""
+    """Weighted rows and errors of targets; needs pose and errors of q."""
     target_rows(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error, room.J)
     for i in range(problem.weights.size):
         room.e[i] = problem.weights[i] * room.error[i]
@@ -62,7 +64,7 @@ def put_targets(model, problem, room, goal, q):
 
 @kernel_in_place
 def put_bounds(problem, room, q):
-    """How far each coordinate is from its limits."""
+    """Distance of each coordinate from its limits."""
     for j in range(room.d.size):
         k = problem.places[j]
         room.low[j] = problem.lower[j] - q[k] if k >= 0 else -np.inf
@@ -71,7 +73,7 @@ def put_bounds(problem, room, q):
 
 @inline
 def followed_rows(problem, has_posture):
-    """How many rows of targets are in levels that others follow."""
+    """Number of rows of targets in all levels but the last."""
     levels = problem.ends.size
     if has_posture:
         return problem.ends[levels - 1] if levels > 0 else 0
@@ -80,7 +82,7 @@ def followed_rows(problem, has_posture):
 
 @kernel_in_place
 def bent(problem, count, room):
-    """Squared distance of the trial's errors from what the step was to make of them, in the first `count` rows."""
+    """Squared difference of the trial's errors from the step's prediction, in the first `count` rows."""
     s = 0.0
     for i in range(count):
         s += (problem.weights[i] * room.trial_error[i] - room.expected[i]) ** 2
@@ -89,10 +91,10 @@ def bent(problem, count, room):
 
 @kernel_in_place
 def straighten(model, problem, goal, posture, room):
-    """Give the trial's levels that others follow what the linear step was to make of them; is it closed after that?
+    """Corrects the trial so that all levels but the last have the errors predicted by the step; True if it is closed.
 
-    A step along the levels behind changes those before to second order. Held against it, that would let the levels
-    behind only creep (the effect of Maratos; Nocedal and Wright 2006, 15.5, with this second-order correction).
+    A step along the later levels changes the earlier ones to second order. If that counted against it, the later levels
+    would only creep (Maratos effect; Nocedal and Wright 2006, 15.5, with this second-order correction).
     """
     n, count, q = room.d.size, followed_rows(problem, posture.size > 0), room.trial
     way, size, floor = largest_size(room.d), 0.0, np.inf
@@ -102,7 +104,7 @@ def straighten(model, problem, goal, posture, room):
         size += inner(room.J[i], room.J[i])
     for _ in range(STRAIGHTENING):
         off = bent(problem, count, room)
-        # no larger than second order can be, else it is another thing, and the levels decide for themselves
+        # a larger difference is not of second order, and the levels decide without a correction
         if off <= floor or not off <= size * way * way:
             break
         copy_to(room.trial_error, room.error)
@@ -130,9 +132,9 @@ def straighten(model, problem, goal, posture, room):
 
 @kernel_in_place
 def put_squares(problem, room):
-    """What the damping of each level is relative to: its squared error, but no more than the mean square of its rows.
+    """The reference of each level's damping: its squared error, but at most the mean square of its rows.
 
-    However far away a target is, a step that is damped by the square of its rows goes half of the way.
+    However far away a target is, a step with a damping equal to the square of its rows goes half of the way.
     """
     begin = 0
     for level in range(problem.ends.size):
@@ -145,7 +147,7 @@ def put_squares(problem, room):
 
 @inline
 def is_curved(problem, room, j):
-    """Does what coordinate j does to the targets change with it? It does not for lengths that no loop holds."""
+    """True if the effect of coordinate j on the targets varies with it; not for lengths outside loops."""
     curved = problem.are_lengths[j] == 0
     for i in range(room.g.size):
         curved = curved or room.G[i, j] != 0.0
@@ -154,7 +156,7 @@ def is_curved(problem, room, j):
 
 @kernel_in_place
 def farthest(problem, room):
-    """The largest move in the step room.d, but for lengths that no loop holds."""
+    """The largest entry of the step room.d, without lengths outside loops."""
     size = 0.0
     for j in range(room.d.size):
         if abs(room.d[j]) > size and is_curved(problem, room, j):
@@ -164,7 +166,7 @@ def farthest(problem, room):
 
 @kernel_in_place
 def propose(model, problem, posture, damping, careful, room, goal, q):
-    """The next step, room.d; needs pose and errors of q. Returns the part to which it was cut."""
+    """The next step, room.d; needs pose and errors of q. Returns the fraction to which it was shortened."""
     n, levels = room.d.size, problem.ends.size
     put_targets(model, problem, room, goal, q)
     turn_free_rows(model, q, room.J, True)
@@ -180,7 +182,7 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
     task = Task(room.J, room.e, problem.ends, room.squares[:levels], room.G, room.g, toward, room.low, room.up)
     bounded_step(task, problem.fixed, damping, careful, room.steps, room.d)
     part = min(1.0, LARGEST_STEP / max(farthest(problem, room), 1e-300))
-    if part < FAR:  # lengths should not have to wait for angles
+    if part < FAR:  # lengths need not be shortened because of angles
         for j in range(n):
             if is_curved(problem, room, j):
                 room.low[j], room.up[j] = max(room.low[j], -LARGEST_STEP), min(room.up[j], LARGEST_STEP)
@@ -195,7 +197,7 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
 
 @kernel_in_place
 def attempt(model, problem, goal, posture, room, q):
-    """Try the step room.d from q: the part by which it makes the first level that changes better."""
+    """Tries the step room.d from q: the relative improvement of the first level that changes."""
     levels = problem.ends.size
     displace(model, q, room.d, room.trial)
     within(problem, room.trial)
@@ -213,9 +215,10 @@ def attempt(model, problem, goal, posture, room, q):
 
 @kernel_in_place
 def descend(model, problem, goal, posture, iterations, enough, room, q):
-    """Move a closed q within its limits as near to the targets as it goes down; (are they reached?, iterations).
+    """Moves a closed q within its limits to a local minimum of the errors; (are the targets reached?, iterations).
 
-    It ends where all targets are reached and there is no posture, or where a step gains less than the part `enough`.
+    It ends if all targets are reached and there is no posture, or if a step improves by less than the fraction
+    `enough`.
     Leaves the errors of q in room.error and room.merit.
     """
     damping, levels = DAMPING, problem.ends.size
@@ -243,6 +246,6 @@ def descend(model, problem, goal, posture, iterations, enough, room, q):
             if gained == 0.0 or damping > MOST:
                 break
             world_positions(SCALAR, model, q, room.world)
-            if problem.records.shape[0] > 0:  # what targets keep of the pose, such as masses
+            if problem.records.shape[0] > 0:  # data of the pose that targets use, such as masses
                 target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error)
     return reached_level(problem, room.error, levels), count

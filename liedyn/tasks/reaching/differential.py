@@ -1,10 +1,10 @@
-"""Differential inverse kinematics: velocities that lead to targets, on loops and within limits, for control.
+"""Differential inverse kinematics: velocities towards targets, with loops and within limits, for control.
 
     min |W (J v + rate e)|^2 + damping |v|^2    G v = b - residual / dt    low <= v <= up    within low_i <= A v <= up_i
 
-level of priority after level, each within what those before leave free. Without inequalities of the user's that is one
-step of inverse kinematics (`liedyn.tasks.reaching.reaching_steps`), compiled; with them, or by name, a solver of
-quadratic programs.
+level of priority after level, each in the freedom that the levels before leave. Without the user's inequalities that is
+one step of inverse kinematics (`liedyn.tasks.reaching.reaching_steps`), compiled; with them, or on request, a solver of
+quadratic programs is used.
 """
 # mypy: ignore-errors
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 CONTRADICTION = 1e-8
-"""What is left of the loops' equations by a velocity that satisfies them, as a part of their largest number or of 1."""
+"""Residual of the loops' equations, relative to their largest number or 1, below which a velocity satisfies them."""
 
 
 @kernel_in_place
@@ -69,7 +69,7 @@ def put_motion(model, problem, goal, still, rate, dt, room, drift, q):
 
 @kernel_in_place
 def put_places(model, problem, room, q):
-    """Rows behind those of loops: the rates of places that are held."""
+    """Rows after those of loops: the rates of held positions."""
     i = m = model.ints[N_ROWS]
     for j in range(problem.fixed.size):
         if problem.fixed[j] == PLACE:
@@ -82,7 +82,7 @@ def put_places(model, problem, room, q):
 
 @kernel_in_place
 def put_speeds(problem, speeds, dt, room, q):
-    """Bounds of the velocities; what is beyond its limits goes back as fast as it may."""
+    """Bounds of the velocities; a coordinate beyond its limits returns as fast as it may."""
     put_bounds(problem, room, q)
     for j in range(room.d.size):
         room.low[j] = min(max(room.low[j] / dt, -speeds[j]), speeds[j])
@@ -93,7 +93,7 @@ def put_speeds(problem, speeds, dt, room, q):
 
 @kernel_in_place
 def put_terms(room, toward, rows):
-    """[W J | W e], [G | -g], bounds and where to go, as rows for a solver."""
+    """[W J | W e], [G | -g], bounds and the wanted step, as rows for a solver."""
     n, r, m = room.d.size, room.e.size, room.g.size
     for j in range(n):
         for i in range(r):
@@ -108,10 +108,10 @@ def put_terms(room, toward, rows):
 
 @batch
 def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate, dt, damping, terms, v, left):
-    """v (count, nv) for each q; `left`: what it leaves of the loops' equations, relative.
+    """v (count, nv) for each q; `left` is its relative residual in the loops' equations.
 
-    `speeds` (nv) are the largest ones. For a solver `terms` (count, r + m + 3, nv + 1), which has no rows otherwise,
-    receives `put_terms`, and v stays as it is.
+    `speeds` (nv) are the largest velocities. For a solver `terms` (count, r + m + 3, nv + 1), which otherwise has no
+    rows, receives `put_terms`, and v does not change.
     """
     model = PackedModel(model.ints, model.floats.copy())
     fixed = (problem.fixed == HELD).astype(np.int64)
@@ -143,35 +143,35 @@ def differential_inverse_kinematics(robot: Robot, q: ArrayLike, targets: Target 
                                     hold: Sequence[str] = (), limits: bool = True,
                                     velocity_limit: float | ArrayLike | None = None, damping: float = 1e-6,
                                     inequalities: tuple[Any, ...] | None = None, solver: str | None = None) -> Array:
-    """Velocity that leads to targets: on loops, within limits of positions and velocities; for control, each period.
+    """Velocity towards targets: with loops, within limits of positions and velocities; for control, in each period.
 
     Parameters
     ----------
     robot : Robot
-        Its loops and other constraints hold, and drift of loops is taken back; moving ones are where ``robot.at(t)``
-        puts them.
+        Its loops and other constraints are satisfied, and drift of loops is corrected; moving ones are at the robot's
+        time (``robot.at(t)``).
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
     targets : Target or sequence of Target
         As for `inverse_kinematics`.
     dt : float
-        Period [s]: positions stay within their limits for so long.
+        Period [s]: positions stay within their limits for that time.
     rate : float, optional
-        Errors die out like exp(-rate t) [1/s]; by default ``1 / dt``, as fast as one period allows.
+        Errors decay like exp(-rate t) [1/s]; by default ``1 / dt``, as fast as one period allows.
     posture : array_like, shape (..., nq), optional
-        Where to go with the freedom that all targets leave, at the same rate.
+        Configuration to approach, at the same rate, in the freedom that all targets leave.
     hold : sequence of str, optional
-        Coordinates and joints that stay as they are, as for `inverse_kinematics`.
+        Coordinates and joints that do not move, as for `inverse_kinematics`.
     limits : bool
-        Keep the coordinates within ``robot.lower`` and ``robot.upper``; what is beyond goes back as fast as it can.
+        Keep the coordinates within ``robot.lower`` and ``robot.upper``; those beyond return as fast as they can.
     velocity_limit : float or array_like, shape (nv,), optional
         Largest velocities [rad/s, m/s]; by default ``robot.velocity_limit``.
     damping : float
         Weight of the squared velocities: keeps them finite next to singular configurations.
     inequalities : tuple, optional
-        (A, low, up), shapes (k, nv), (k,) and (k,), of one state: low <= A v <= up. A solver is needed then.
+        (A, low, up), shapes (k, nv), (k,) and (k,), for one state: low <= A v <= up. Needs a solver.
     solver : str, optional
-        ``"piqp"`` (extra `ik`), or any that ``qpsolvers`` knows, in place of the active set of the library.
+        ``"piqp"`` (extra `ik`), or any solver of ``qpsolvers``, in place of the library's active-set method.
 
     Returns
     -------
@@ -183,14 +183,14 @@ def differential_inverse_kinematics(robot: Robot, q: ArrayLike, targets: Target 
     InfeasibleError
         Loops, limits and inequalities contradict each other.
     InputError
-        An unknown name, a shape that does not fit, or an entry that is not finite.
+        A name is unknown, a shape does not fit, or an entry is not finite.
     LiedynError
         The solver is not installed.
 
     Notes
     -----
-    A quadratic program for each level of priority. Its linear model holds for small steps: with limits and targets out
-    of reach, `integrate` it over `dt` and `close` again.
+    A quadratic program for each level of priority. Its linear model is valid for small steps: with limits and targets
+    out of reach, `integrate` v over `dt` and `close` again.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def differential_inverse_kinematics(robot: Robot, q: ArrayLike, targets: Target 
     raise_errors(robot.functions | packed.functions)
     for b in np.arange(count) if solver is not None else np.flatnonzero(~(left <= CONTRADICTION)):
         with of_the_batch(lead, b):
-            constraint_jacobian(robot, q[b])  # where a row is not defined
+            constraint_jacobian(robot, q[b])  # raises an error if a row is not defined
             if solver is not None:
                 v[b] = _by_solver(terms[b], packed.problem, posture.shape[1] > 0, damping, inequalities, solver)
             if not left[b] <= CONTRADICTION:

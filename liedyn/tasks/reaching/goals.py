@@ -1,4 +1,4 @@
-"""What targets want, as arrays: each as it should be, or an InputError that names it."""
+"""Goals of targets as arrays, or an InputError that names the target."""
 import numpy as np
 
 from liedyn.machine.arguments import floats
@@ -10,7 +10,7 @@ ROTATION_TOLERANCE = 1e-9
 
 
 def weight_of(target, name, rows=3):
-    """One factor for each of so many rows."""
+    """One factor for each of `rows` rows."""
     found = floats(name, getattr(target, name))
     if found.shape not in ((), (rows,)) or not np.isfinite(found).all() or (found < 0.0).any():
         raise InputError(f"{name} of a target must be a number or {rows}, finite and not negative, got "

@@ -1,4 +1,4 @@
-"""Targets of a robot as kernels take them."""
+"""Targets of a robot, packed for kernels."""
 import math
 from dataclasses import dataclass
 
@@ -33,9 +33,9 @@ class Packed:
     problem : Problem
     goals : ndarray, shape (..., GOAL t)
     rows : dict
-        Slice of the rows by name of a target.
+        Slice of the rows, by name of a target.
     functions : dict
-        Users' functions behind targets of their own.
+        Functions of users' own targets.
     """
 
     problem: Problem
@@ -45,7 +45,7 @@ class Packed:
 
 
 def pack(robot, targets, tolerance=1e-6, angle_tolerance=1e-6, limits=True, fixed=None):
-    """`Packed` targets, the levels of priority one behind the other."""
+    """`Packed` targets, in the order of their levels of priority."""
     targets = sorted(targets, key=lambda each: each.priority)
     records, vectors, goals, weights, tolerances, ends, rows, functions = [], [], [], [], [], {}, {}, {}
     levels = sorted({each.priority for each in targets})
@@ -96,7 +96,7 @@ def _name(target, parts, known):
 
 
 def _own_functions(robot, target, name):
-    """How many rows a user's target has, and its two methods as C functions."""
+    """Number of rows of a user's target, and its two methods as C functions."""
     if type(target).error is Target.error or type(target).jacobian is Target.jacobian:
         raise InputError(f"target {shown(name)} needs the methods error(robot, q) and jacobian(robot, q)")
     try:
@@ -110,17 +110,17 @@ def _own_functions(robot, target, name):
 
 
 def _floors(records, weights, tolerances, levels):
-    """Squared weighted errors that are small enough, by level: a part of those at the tolerances."""
+    """Squared weighted errors that count as zero, by level: a fraction of those at the tolerances."""
     floors = np.zeros(levels)
     for record, tolerance in zip(records.tolist(), tolerances):
         used = [w for w in weights[record[ROW]:record[ROW] + record[ROWS]].tolist() if w > 0.0]
         size = min(used, default=0.0) * tolerance
-        floors[record[LEVEL]] += FINE * size * size  # no power of it, which would raise on what overflows
+        floors[record[LEVEL]] += FINE * size * size  # not a power, which would raise an error on overflow
     return floors
 
 
 def _goals(goals):
-    """Goals of all targets side by side, their leading axes broadcast."""
+    """Goals of all targets side by side, with broadcast leading axes."""
     try:
         lead = np.broadcast_shapes(*(goal.shape[:-1] for goal in goals))
     except ValueError:
@@ -165,7 +165,7 @@ def target_states(begin, end, model, q, goals, problem, errors, J):
 
 
 def evaluate_packed(robot, packed, lead, q):
-    """Errors and rows at rows of q, of the leading shape that q and targets share."""
+    """Errors and rows at rows of q, with the common leading shape of q and targets."""
     shape = np.broadcast_shapes(lead, packed.goals.shape[:-1])
     count, r = math.prod(shape), packed.problem.weights.size
     q = np.broadcast_to(q.reshape((*lead, robot.nq)), (*shape, robot.nq)).reshape(count, robot.nq)

@@ -1,4 +1,4 @@
-"""Least squares behind equations and within bounds by solvers of quadratic programs, which are extras."""
+"""Least squares with equations and bounds by solvers of quadratic programs, which are optional packages."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
 RANK = 1e-9
 """Singular values of the equations below this part of the largest one count as zero."""
 CONTRADICTION = 1e-7
-"""What may be left of redundant equations, as a part of their largest number or of 1: solvers are exact to 1e-8."""
+"""Residual of redundant equations, relative to their largest number or 1, that is admitted: solvers are exact to 1e-8.
+"""
 ACCURACY = 1e-10
 
 
@@ -20,7 +21,7 @@ class InfeasibleError(LiedynError):
     Attributes
     ----------
     left : float
-        By how much the nearest one misses them, where that is known, else NaN.
+        Residual of the nearest one, if it is known, else NaN.
     """
 
     left: float
@@ -31,12 +32,12 @@ class InfeasibleError(LiedynError):
 
 
 def solve(J, goal, damping, equations, low, up, inequalities, solver):
-    """The x that makes |J x - goal|^2 + damping |x|^2 smallest with [A | b] = `equations` and low <= x <= up.
+    """The x that minimises |J x - goal|^2 + damping |x|^2 with [A | b] = `equations` and low <= x <= up.
 
     Raises
     ------
     InfeasibleError
-        There is none.
+        There is no solution.
     LiedynError
         The solver is not installed.
     """
@@ -50,7 +51,7 @@ def solve(J, goal, damping, equations, low, up, inequalities, solver):
 
 
 def independent(equations):
-    """Independent equations A x = b that say the same as [A | b] with redundant rows."""
+    """Independent equations A x = b that are equivalent to [A | b] with redundant rows."""
     A, b = equations[:, :-1], equations[:, -1]
     if not len(A):
         return None, None

@@ -1,4 +1,4 @@
-"""What a search of inverse kinematics has to do, room to work in, and closed configurations on the way, evaluated."""
+"""The data and arrays of a search of inverse kinematics, and the closing and evaluation of configurations."""
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +15,17 @@ from liedyn.tasks.reaching.reaching_steps import StepRoom, close_step, step_room
 from liedyn.tasks.reaching.target_rows import LEVEL, ROW, ROWS, target_errors
 
 LARGEST_STEP = 0.5
-"""Largest move of a coordinate in one step [rad or m]; of lengths that no loop holds any, as all is linear in them."""
+"""Largest change of a coordinate in one step [rad or m]; unlimited for lengths outside loops, as these act linearly."""
 FINE = 1e-2
-"""Squared errors below this part of the squared tolerances are not compared any more."""
+"""Squared errors below this part of the squared tolerances count as equal."""
 HELD, PLACE = 1, 2
-"""What `Problem.fixed` says of a coordinate that is held."""
+"""Values of `Problem.fixed` for held coordinates."""
 CLOSED, CLOSING = 1e-13, 12
-"""Closure error at which closing stops, as rounding allows no better; and its largest number of steps."""
+"""Closure error at which closing stops, the limit of rounding; and its largest number of steps."""
 
 
 class Problem(NamedTuple):
-    """What is wanted, the same for all rows of a batch: t targets of r rows in `levels` levels of priority.
+    """The targets, the same for all rows of a batch: t targets of r rows in `levels` levels of priority.
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class Problem(NamedTuple):
         As in `liedyn.tasks.reaching.target_rows`.
     constants, weights, tolerances : ndarray, shapes (3 t), (r) and (t)
     ends : ndarray of int64, shape (levels)
-        Behind the last row of each level.
+        End of the rows of each level.
     floors : ndarray, shape (levels)
-        Squared weighted error of each level that is small enough.
+        Squared weighted error of each level that counts as zero.
     places : ndarray of int64, shape (nv)
-        The coordinate that each velocity is the rate of, -1 where there is none with limits.
+        The coordinate of which each velocity is the rate, -1 for coordinates without limits.
     fixed : ndarray of int64, shape (nv)
-        HELD for coordinates that are; PLACE for a part of the position of a free joint, which is no velocity of its
-        own.
+        HELD for held coordinates; PLACE for a component of the position of a free joint, which is no velocity
+        coordinate.
     lower, upper : ndarray, shape (nv)
     are_lengths : ndarray of int64, shape (nv)
         1 for coordinates that are lengths, 0 for angles.
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
 @inline
 def first_levels(problem, levels):
-    """The same problem with so many levels only, none or one."""
+    """The same problem with the first `levels` levels only, none or one."""
     rows, count = problem.ends[0] if levels > 0 else 0, 0
     while levels > 0 and count < problem.records.shape[0] and problem.records[count, LEVEL] == 0:
         count += 1
@@ -71,7 +71,7 @@ def first_levels(problem, levels):
 
 
 class ReachingRoom(NamedTuple):
-    """Arrays to work in: m rows of loops, r rows of targets, n degrees of freedom."""
+    """Scratch arrays: m rows of loops, r rows of targets, n degrees of freedom."""
 
     steps: StepRoom
     world: np.ndarray
@@ -81,13 +81,13 @@ class ReachingRoom(NamedTuple):
     g: np.ndarray  # (m)
     J: np.ndarray  # (r, n) and e (r), with weights
     e: np.ndarray
-    error: np.ndarray  # (r) without weights, here and at the trial
+    error: np.ndarray  # (r) without weights, at q and at the trial
     trial_error: np.ndarray
     kept_error: np.ndarray
-    expected: np.ndarray  # (r) what the step makes of the errors to first order, with weights
+    expected: np.ndarray  # (r) weighted errors that the step predicts to first order
     merit: np.ndarray  # (levels + 1) squared errors of levels, then of the posture
     trial_merit: np.ndarray
-    squares: np.ndarray  # (levels) what the damping of each level is relative to
+    squares: np.ndarray  # (levels) reference of the damping of each level
     d: np.ndarray  # (n)
     low: np.ndarray
     up: np.ndarray
@@ -98,7 +98,7 @@ class ReachingRoom(NamedTuple):
 
 @kernel
 def room_for(model, r, levels, more=0):
-    """`ReachingRoom` for r rows of targets, and `more` rows behind those of loops."""
+    """`ReachingRoom` for r rows of targets, and `more` rows after those of loops."""
     n, m, nq = model.ints[NV], model.ints[N_ROWS] + more, model.ints[NQ]
     holonomic = np.ones(m)
     holonomic_rows(model, holonomic)
@@ -113,7 +113,7 @@ def room_for(model, r, levels, more=0):
 
 @kernel_in_place
 def within(problem, q):
-    """Coordinates beyond a limit go to it."""
+    """Clips coordinates to their limits."""
     for j in range(problem.places.size):
         k = problem.places[j]
         if k >= 0:
@@ -134,9 +134,9 @@ def put_loops(model, q, room):
 
 @kernel_in_place
 def close_within(model, problem, room, q):
-    """Close q by shortest steps within its limits, from close by; leaves its pose; was it closed?
+    """Closes a nearly closed q by least-norm steps within its limits; its pose is stored. False if it does not close.
 
-    What comes to a limit stays there.
+    A coordinate that reaches a limit stays there.
     """
     world_positions(SCALAR, model, q, room.world)
     if room.g.size == 0:
@@ -169,7 +169,7 @@ def close_within(model, problem, room, q):
 
 @kernel_in_place
 def reached_level(problem, error, level):
-    """Are all targets of this level, and of those before it, within their tolerances?"""
+    """True if all targets of this level, and of those before it, are within their tolerances."""
     for t in range(problem.records.shape[0]):
         s, first = 0.0, problem.records[t, ROW]
         for k in range(first, first + problem.records[t, ROWS]):
@@ -181,7 +181,7 @@ def reached_level(problem, error, level):
 
 @kernel_in_place
 def evaluate(model, problem, goal, posture, room, q, error, merit):
-    """Errors of targets, and squared errors of levels and of the posture (nq, or none); needs the pose of q."""
+    """Errors of targets, and squared errors of levels and of the posture (nq, or empty); needs the pose of q."""
     target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, error)
     begin, levels = 0, problem.ends.size
     for level in range(levels):

@@ -1,10 +1,10 @@
-"""From one start, and then from others: descents until all targets are reached, in compiled rows of a batch.
+"""The search from one start, then from others: descents until all targets are reached, for rows of a batch, compiled.
 
-Where a descent ends at a minimum that is not what was wanted, mostly at limits, the search goes on from the
-configuration reflected in the middle of the limits, each time less far from it: joints at their limits come off them,
-to the other side. That takes few more steps and no chance. Where there are no limits, or it stands in the middle of
-them, as a stretched arm does that should become shorter, it goes on from a little beside. Then come the other starts,
-the same for all rows of a batch, until the targets of the first priority are reached: those of lower ones take none.
+If a descent ends at a local minimum, mostly at limits, the search continues from the configuration reflected at the
+middle of the limits, each time at a smaller distance: joints leave their limits to the other side. That takes few more
+steps and is deterministic. Without limits, or in the middle of them, as for a stretched arm that should become shorter,
+it continues from a nearby configuration. Then other starts follow, the same for all rows of a batch, until the targets
+of the first priority are reached: those of lower priority need no other starts.
 """
 import math
 
@@ -19,20 +19,21 @@ from liedyn.tasks.reaching.descent import descend, gain
 from liedyn.tasks.reaching.reaching_problem import close_within, evaluate, first_levels, reached_level, room_for, within
 
 REFLECTIONS = 5
-"""How often a stalled descent goes on from its reflection."""
+"""Number of reflections from which a stalled descent continues."""
 ENOUGH, NO_MORE = 1e-3, 1e-12
-"""Part of the squared error that a step has to gain: while there are other ways, and at the end."""
+"""Relative decrease of the squared error that a step must reach: while there are other starts, and at the end."""
 ASIDE = 0.1
-"""What counts as another place [rad, m], and how far beside to go on."""
+"""Distance [rad, m] above which two configurations differ, and distance of a nearby start."""
 WALK = 20
-"""Steps from a closed configuration towards another start."""
+"""Number of steps from a closed configuration towards another start."""
 WAITING = -2
 """Status of a row that has not been searched yet."""
 
 
 @kernel_in_place
 def reflect(model, problem, tries, room, q, out):
-    """out = q reflected in the middle of its limits, less far each time; where that is no other place, beside q."""
+    """out = q reflected at the middle of its limits, at a smaller distance each time; beside q if that is the same
+    place."""
     copy_to(q, out)
     moved, part = False, 1.0 - (tries + 1) / REFLECTIONS
     for j in range(problem.places.size):
@@ -49,7 +50,7 @@ def reflect(model, problem, tries, room, q, out):
 
 @kernel_in_place
 def go_to(model, problem, start, room, q):
-    """Move a closed q to `start`, or on closed configurations as near to it as it comes; what is held stays."""
+    """Moves a closed q to `start`, or along closed configurations as near to it as possible; held coordinates stay."""
     if room.g.size == 0:
         displacement(model, q, start, room.d)
         for j in range(room.d.size):
@@ -62,9 +63,9 @@ def go_to(model, problem, start, room, q):
 
 @kernel_in_place
 def settle(model, problem, goal, posture, iterations, room, q):
-    """From where the search has ended to the very minimum, lower priorities and posture included; its iterations.
+    """From the result of the search to the minimum with lower priorities and posture; returns the iterations.
 
-    What these have bent of the first priority is taken back.
+    Errors of the first priority that these cause are corrected.
     """
     was_reached = reached_level(problem, room.error, 0)
     _, total = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
@@ -76,7 +77,7 @@ def settle(model, problem, goal, posture, iterations, room, q):
 
 @kernel
 def search(model, problem, goal, posture, starts, iterations, room, q):
-    """Moves a closed q to the best of all descents; (are all targets reached?, iterations, other starts used)."""
+    """Moves a closed q to the best of all descents; (are all targets reached?, iterations, number of other starts)."""
     first, best, merit, other = q.copy(), q.copy(), np.full_like(room.merit, np.inf), np.empty_like(q)
     error, total, used = room.error.copy(), 0, 0
     while True:
@@ -110,11 +111,11 @@ def search_states(begin, end, model, q, goals, posture, problem, starts, iterati
     """`search` on each row that is WAITING: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors
     (count, r).
 
-    With a `path` of so many rows, which are worked on all at once then, each begins where the one before has ended,
-    unless it is the first of its path. `status` becomes 1 where all targets are reached, 0 where not, -1 where the
-    start could not be closed. After `budget` iterations the rows that are left stay WAITING.
+    With paths of `path` rows, which are then treated in order, each row starts where the one before has ended, except
+    the first of its path. `status` becomes 1 if all targets are reached, 0 if not, -1 if the start could not be closed.
+    After `budget` iterations the remaining rows stay WAITING.
     """
-    model = PackedModel(model.ints, model.floats.copy())  # where users' functions leave what they return
+    model = PackedModel(model.ints, model.floats.copy())  # holds the results of users' functions
     room = room_for(model, problem.weights.size, problem.ends.size)
     for b in range(begin, end):
         if status[b] != WAITING:

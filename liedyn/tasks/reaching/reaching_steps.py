@@ -1,15 +1,15 @@
-"""One step of inverse kinematics: damped least squares behind equations, by priority, within bounds.
+"""One step of inverse kinematics: damped least squares with equations, by priority, within bounds.
 
-The step d of the coordinates satisfies the linearised loops and comes as near to each level of targets as damping lets
-it, and each level leaves the levels before it what they have got:
+The step d of the coordinates satisfies the linearised loops and reduces the error of each level of targets as far as
+damping allows, and each level preserves the results of the levels before it:
 
-    min |e_k + J_k d|^2 + damping |d|^2    with  G d = -g,  J_i d = as it is for i < k,  low <= d <= up
+    min |e_k + J_k d|^2 + damping |d|^2   with   G d = -g,   J_i d unchanged for i < k,   low <= d <= up
 
-Rows of equations are made orthonormal, Q, which leaves redundant ones no direction. The shortest solution of the
-equations goes on in their null space, where P = J (1 - Q^T Q): by -P^T (P P^T + damping 1)^-1 (e + J d), small
-matrices of as many rows as a level has. Bounds are met by an active set (Nocedal and Wright 2006, 16.5): from the step
-of the level before towards the best one, the coordinate that comes to its bound first is held there, and all others
-share what it cannot do.
+Rows of equations are orthonormalised, Q, which drops redundant ones. The least-norm solution of the equations is
+completed in their null space, where P = J (1 - Q^T Q): by -P^T (P P^T + damping 1)^-1 (e + J d), with small matrices of
+as many rows as a level has. Bounds are satisfied by an active set (Nocedal and Wright 2006, 16.5): on the way from the
+step of the level before to the best one, the coordinate that reaches its bound first is held there, and the others
+compensate for it.
 """
 from typing import NamedTuple
 
@@ -20,29 +20,29 @@ from liedyn.machine.linalg.nearest import backward, factor, forward, orthonormal
 from liedyn.machine.linalg.vectors import add_multiple, copy_to, inner
 
 RANK_TOLERANCE = 1e-8
-"""Rows that are left with less than this part of their length have no direction of their own."""
+"""Rows whose orthogonalised length is below this part of their own are redundant."""
 LEAST_DAMPING = 1e-14
-"""Keeps what is factorised positive definite: singular values of 1e-7 and less take no part in a step."""
+"""Smallest damping, which keeps matrices positive definite: singular values below 1e-7 take no part in a step."""
 BEYOND = 1e-10
-"""How far beyond its bound a coordinate is beyond it: above rounding, by which it cannot move at all may seem to."""
+"""Excess of a bound that counts, above rounding, as rounding may move coordinates that cannot move."""
 CHANGES = 4
-"""Changes of what is held, by degree of freedom, after which a step is good enough."""
+"""Largest number of changes of the held coordinates, per degree of freedom."""
 
 
 class Task(NamedTuple):
-    """What a step has to do: r rows of targets, m rows of loops, n degrees of freedom.
+    """The data of a step: r rows of targets, m rows of loops, n degrees of freedom.
 
     Attributes
     ----------
     J, e : ndarray, shapes (r, n) and (r)
         Rows and errors of targets, level after level.
     ends : ndarray of int64, shape (levels)
-        Behind the last row of each level.
+        End of the rows of each level.
     squares : ndarray, shape (levels)
-        What the damping of each level is relative to.
+        Reference of the damping of each level.
     G, g : ndarray, shapes (m, n) and (m)
     toward : ndarray, shape (n) or (0)
-        Where to go with what is left free.
+        Wanted step in the remaining freedom.
     low, up : ndarray, shape (n)
         Bounds of the step.
     """
@@ -59,12 +59,12 @@ class Task(NamedTuple):
 
 
 class StepRoom(NamedTuple):
-    """Arrays to work in: m rows of loops, r rows of targets (one at least), n degrees of freedom."""
+    """Scratch arrays: m rows of loops, r rows of targets (at least one), n degrees of freedom."""
 
     Y: np.ndarray  # (m + r, n + 1) equations, which become orthonormal rows
     order: np.ndarray  # (m + r) of int64
-    done: np.ndarray  # (r) what levels have got: J d
-    P: np.ndarray  # (r, n) rows of a level in what is free
+    done: np.ndarray  # (r) results of the levels: J d
+    P: np.ndarray  # (r, n) rows of a level in the null space
     A: np.ndarray  # (r, r)
     y: np.ndarray  # (r)
     held: np.ndarray  # (n) of int64: 1 for coordinates that are fixed or at a bound of the step
@@ -80,14 +80,14 @@ def step_room(m, r, n):
 
 @kernel_in_place
 def project(Q, x):
-    """x -= Q^T Q x, as far as x goes."""
+    """x -= Q^T Q x; x may be shorter than the rows of Q."""
     for k in range(Q.shape[0]):
         add_multiple(-inner(Q[k], x), Q[k], x)
 
 
 @kernel_in_place
 def put_equation(row, goal, held, d, y):
-    """y = [row | goal] in the coordinates that are not held."""
+    """y = [row | goal], restricted to the coordinates that are not held."""
     n = d.size
     for j in range(n):
         y[j] = 0.0 if held[j] != 0 else row[j]
@@ -97,7 +97,7 @@ def put_equation(row, goal, held, d, y):
 
 @kernel_in_place
 def shorten(Y, held, d):
-    """The shortest solution of the equations Y, made orthonormal here, in the coordinates that are not held."""
+    """The least-norm solution of the equations Y, orthonormalised here, in the coordinates that are not held."""
     n = d.size
     for j in range(n):
         d[j] = d[j] if held[j] != 0 else 0.0
@@ -108,7 +108,7 @@ def shorten(Y, held, d):
 
 @kernel_in_place
 def hold_levels(G, g, J, room, d):
-    """Solve G d = -g and J d = `room.done` by the shortest step of the coordinates that are not held; the rank."""
+    """Solves G d = -g and J d = `room.done` by the least-norm step of the coordinates that are not held; the rank."""
     m, count = g.size, J.shape[0]
     for i in range(m):
         put_equation(G[i], -g[i], room.held, d, room.Y[i])
@@ -123,7 +123,7 @@ def hold_levels(G, g, J, room, d):
 
 @kernel_in_place
 def close_step(G, g, room, d):
-    """Solve G d = -g by the shortest step of the coordinates that are not held; the rank."""
+    """Solves G d = -g by the least-norm step of the coordinates that are not held; the rank."""
     return hold_levels(G, g, G[:0], room, d)
 
 
@@ -148,7 +148,7 @@ def level_step(J, e, damping, Q, room, d):
 
 @kernel_in_place
 def free_step(task, level, damping, room, d):
-    """The step of a level with the coordinates that are held as d has them."""
+    """The step of a level with held coordinates at their values in d."""
     n, begin = d.size, task.ends[level - 1] if level > 0 else 0
     Q = room.Y[:hold_levels(task.G, task.g, task.J[:begin], room, d)]
     if level < task.ends.size:
@@ -164,7 +164,7 @@ def free_step(task, level, damping, room, d):
 
 @kernel_in_place
 def blocking(task, room, d):
-    """The free coordinate that comes to its bound first on the way from room.kept to d, -1 if none does, and where."""
+    """The free coordinate that reaches its bound first between room.kept and d (-1: none), and the fraction there."""
     first, part = -1, 1.0
     for j in range(d.size):
         bound = task.up[j] if d[j] > task.up[j] + BEYOND else (task.low[j] if d[j] < task.low[j] - BEYOND else d[j])
@@ -177,7 +177,7 @@ def blocking(task, room, d):
 
 @kernel_in_place
 def let_go(task, level, fixed, damping, room, d):
-    """Let go of a coordinate at a bound that the others draw inside; is there one?"""
+    """Releases a coordinate at a bound that the step would move inside; False if there is none."""
     for j in range(d.size):
         if room.held[j] == 0 or fixed[j] != 0 or task.up[j] - task.low[j] <= BEYOND:
             continue
@@ -194,7 +194,7 @@ def let_go(task, level, fixed, damping, room, d):
 
 @kernel_in_place
 def bounded_level(task, level, fixed, damping, careful, room, d):
-    """Move d, within its bounds, to the step of one level."""
+    """Moves d, within its bounds, to the step of one level."""
     for j in range(d.size):
         room.held[j] = fixed[j]
     for _ in range(CHANGES * d.size):
@@ -215,9 +215,9 @@ def bounded_level(task, level, fixed, damping, careful, room, d):
 
 @kernel_in_place
 def bounded_step(task, fixed, damping, careful, room, d):
-    """d (n), the step of a `Task`; `fixed` (n) marks the coordinates that stay.
+    """d (n), the step of a `Task`; `fixed` (n) marks coordinates that do not move.
 
-    Only a `careful` step lets go of what comes to its bound and is drawn inside again by others, and is the very best.
+    Only a `careful` step releases coordinates at their bounds that it would move inside again, and is optimal.
     """
     for j in range(d.size):
         d[j] = min(max(0.0, task.low[j]), task.up[j]) if fixed[j] == 0 else 0.0

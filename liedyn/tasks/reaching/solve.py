@@ -1,4 +1,4 @@
-"""Inverse kinematics: configurations in which bodies are where they should be."""
+"""Inverse kinematics: configurations in which bodies reach their targets."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 SHARED = 64
-"""Rows from which on threads are worth waking."""
+"""Number of rows above which threads are used."""
 FIRST_ITERATIONS = 1024
 """Steps of descents in the first slice of a batch, 10 to 30 us each."""
 ALL = 2 ** 62
-"""Steps of a single row: as many as it takes."""
+"""Budget of steps for a single row: no limit."""
 UNREACHED = ("raise", "warn", "ignore")
 
 
 class ReachError(LiedynError):
-    """Targets that cannot be reached, or have not been.
+    """Targets could not be reached.
 
     Attributes
     ----------
@@ -73,21 +73,21 @@ class ReachWarning(UserWarning):
 
 @dataclass(frozen=True, repr=False)
 class InverseKinematics:
-    """Configurations for targets.
+    """Configurations that reach targets.
 
     Attributes
     ----------
     q : ndarray, shape (..., nq)
-        Closed, and within the limits.
+        Closed configurations within the limits.
     reached : bool or ndarray of bool, shape (...)
         Whether all targets of the first priority are within their tolerances.
     errors : dict
-        The error that is left by name of a target, without weights: (..., 6) of poses, rotation vector [rad] and then
-        distance [m]; (..., 3) of directions and orientations [rad], points and centres of mass [m].
+        Remaining error by name of a target, without weights: (..., 6) for poses, rotation vector [rad] and then
+        distance [m]; (..., 3) for directions and orientations [rad], points and centres of mass [m].
     iterations : int or ndarray of int, shape (...)
-        Steps of all descents.
+        Number of steps of all descents.
     restarts : int or ndarray of int, shape (...)
-        How many random starts were used.
+        Number of random starts used.
 
     Examples
     --------
@@ -112,38 +112,38 @@ def inverse_kinematics(robot: Robot, targets: Target | Sequence[Target], q0: Arr
                        tolerance: float = 1e-6, angle_tolerance: float = 1e-6, restarts: int = 20,
                        iterations: int = 100, seed: int = 0, path: bool = False,
                        unreached: Literal["raise", "warn", "ignore"] | None = None) -> InverseKinematics:
-    """Configurations in which bodies are where they should be: on closed loops, within limits, one or thousands.
+    """Configurations in which bodies reach their targets: with closed loops, within limits, for one target or batches.
 
     Parameters
     ----------
     robot : Robot
-        Its loops and other constraints stay closed; moving ones are where ``robot.at(t)`` puts them.
+        Its loops and other constraints stay closed; moving ones are at the robot's time (``robot.at(t)``).
     targets : Target or sequence of Target
         `PoseTarget`, `PointTarget`, `DirectionTarget`, `OrientationTarget`, `CenterOfMassTarget`, or your own
-        (`Target`), with weights and priorities. Leading axes of what they want are a batch.
+        (`Target`), with weights and priorities. Leading axes of their goals make a batch.
     q0 : array_like, shape (..., nq), optional
         Start [rad, m; quaternions (x, y, z, w)]; by default ``robot.home``. It is closed, and moved within the limits.
     posture : array_like, shape (..., nq), optional
-        Where to stay near with the freedom that all targets leave.
+        Configuration to stay near, in the freedom that all targets leave.
     hold : sequence of str, optional
-        Coordinates and joints that stay as they are at the start; the position of a free joint, such as ``base.x``, in
-        its parent's frame. A rotation is held whole, with its joint or by all its components.
+        Coordinates and joints that keep their initial values; the position of a free joint, such as ``base.x``, in
+        its parent's frame. A rotation is held as a whole, by its joint or by all its components.
     limits : bool
         Keep the coordinates within ``robot.lower`` and ``robot.upper``.
     tolerance, angle_tolerance : float
         Distance [m] and angle [rad] at which a target is reached, unless it has a tolerance of its own.
     restarts : int
-        How many random configurations to start from, where the start and its reflections do not lead to all targets.
+        Number of random starts, used if the start and its reflections do not lead to all targets.
     iterations : int
         Largest number of steps of each descent.
     seed : int
         Seed of the random configurations; they are the same for all rows of a batch.
     path : bool
         The last leading axis is a path: each configuration is searched from the one before, and so stays on its branch
-        as long as that goes on; only the first one begins at q0.
+        as long as the branch exists; only the first one starts at q0.
     unreached : {"raise", "warn", "ignore"}, optional
-        What to do where targets of the first priority are not reached: by default a single one raises, and a batch
-        warns once.
+        What to do if targets of the first priority are not reached: by default a single one raises an error, and a
+        batch warns once.
 
     Returns
     -------
@@ -152,19 +152,19 @@ def inverse_kinematics(robot: Robot, targets: Target | Sequence[Target], q0: Arr
     Raises
     ------
     ReachError
-        They are not reached; it has the nearest configuration that was found.
+        Targets are not reached; the error has the nearest configuration that was found.
     ClosureError
         The start cannot be closed, or not within the limits.
     InputError
-        An unknown name, a shape that does not fit, an entry that is not finite, or a pose that is none.
+        A name is unknown, a shape does not fit, an entry is not finite, or a pose is no rigid transformation.
 
     Notes
     -----
     Damped Gauss-Newton on the manifold of closed configurations (Levenberg-Marquardt; damping by Sugihara 2011), exact
-    Jacobians, loops as equations, limits as an active set within each step, priorities by projection on what levels
-    before leave free. A descent that ends at limits goes on from its reflection in the middle of them. Of targets out
-    of reach the nearest configuration is a local one. Rolling and other rows on velocities do not restrict
-    configurations.
+    Jacobians, loops as equations, limits as an active set within each step, priorities by projection on the freedom
+    that higher ones leave. A descent that ends at limits continues from its reflection at the middle of them. For
+    targets out of reach the nearest configuration is a local minimum. Rolling and other constraints on velocities do
+    not restrict configurations.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def inverse_kinematics(robot: Robot, targets: Target | Sequence[Target], q0: Arr
 
 
 def _starts(robot, seed, count):
-    """Random configurations, the same for the same seed, and kept, as they take longer than a search."""
+    """Random configurations, the same for the same seed; stored, as computing them takes longer than a search."""
     known = robot._memo.get("starts", (None,))
     if known[0] != (seed, count):
         known = robot._memo["starts"] = (seed, count), random_configuration(robot, seed, count)
@@ -222,12 +222,12 @@ def _starts(robot, seed, count):
 
 
 def held(robot, hold):
-    """What is held of each step (nv): HELD, PLACE, or 0, as `Problem.fixed` has it.
+    """HELD, PLACE or 0 for each velocity coordinate (nv), as in `Problem.fixed`.
 
     Raises
     ------
     InputError
-        An unknown name, or a part of a rotation.
+        A name is unknown, or names a part of a rotation.
     """
     fixed, hold = np.zeros(robot.nv, np.int64), names("hold", hold)
     if not hold:
@@ -252,7 +252,7 @@ def held(robot, hold):
 
 
 def rows_for_targets(robot, packed, q, posture, name):
-    """The leading shape of all that is given, and rows of q, postures (without columns if none) and goals."""
+    """The common leading shape of all arguments, and rows of q, postures (without columns if none) and goals."""
     given = {"q": as_floats(name, q, robot.nq)}
     if posture is not None:
         given["q1"] = as_floats("posture", posture, robot.nq)
@@ -274,7 +274,7 @@ def rows_for_targets(robot, packed, q, posture, name):
 
 
 def _close_starts(robot, lead, start, q, status, search, path, fixed):
-    """Search again from starts that the library's assembly has closed, with what is held where it is."""
+    """Searches again from starts that the library's assembly has closed, with held coordinates at their values."""
     rows = np.flatnonzero(status < 0)
     for b in rows:
         with of_the_batch(lead, b):
@@ -288,7 +288,7 @@ def _close_starts(robot, lead, start, q, status, search, path, fixed):
 
 
 def _first_reached(problem, errors):
-    """Whether all targets of the first level are within their tolerances."""
+    """True if all targets of the first level are within their tolerances."""
     reached = np.ones(len(errors), bool)
     for record, tolerance in zip(problem.records.tolist(), problem.tolerances):
         if record[LEVEL] == 0:
@@ -303,7 +303,7 @@ def _shaped(x, lead):
 
 
 def _tell(robot, packed, found, how):
-    """Say how much is left of what."""
+    """Raises or warns with the remaining errors."""
     missed = ~np.atleast_1d(found.reached).ravel()
     worst = {name: np.linalg.norm(error.reshape(len(missed), -1)[missed], axis=1).max()
              for name, error in found.errors.items()}

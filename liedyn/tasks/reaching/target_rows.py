@@ -1,15 +1,15 @@
-"""Errors of targets and their rows: what inverse kinematics makes small, and how it changes with the coordinates.
+"""Errors of targets and their rows: what inverse kinematics minimises, and its derivatives by the coordinates.
 
-Everything is relative to a reference frame b, mostly the ground. With (R, p) the pose of frame a seen in b, and S_j
-the screw of degree of freedom j (omega, and v at the origin), which moves a (sign +1), b (-1), or both (0),
+All quantities are relative to a reference frame b, mostly the ground. With (R, p) the pose of frame a seen in b, and
+S_j the screw of degree of freedom j (omega, and v at the origin), which moves a (sign +1), b (-1), or both (0),
 
     orientation     e = log(R Rg^T)                 de = J_l^-1(e) omega
     point           e = R x + p - pg                de = v + omega x (the point)
     direction       e = theta n = log(d to u)       de = ((1 - f c) / s^2 w w^T + f (c - u d^T)) omega
     centre of mass  e = c - cg                      de = sum over the links that j carries, m (v + omega x r) / M
 
-where u = R x is the axis as it is, d the direction that it should have, w = d x u = s n, c = d . u, f = theta / s. The
-norm of e is an angle [rad] or a distance [m]. A user's target gives e and its rows in functions of its own.
+where u = R x is the present axis, d its goal, w = d x u = s n, c = d . u, f = theta / s. The
+norm of e is an angle [rad] or a distance [m]. A user's target computes e and its rows in its own functions.
 """
 import math
 
@@ -27,10 +27,10 @@ from liedyn.model.packed_records import (
 
 ORIENTATION, POINT, DIRECTION, CENTER_OF_MASS, CUSTOM = range(5)
 KIND, BODY, REFERENCE, ROW, ROWS, LEVEL, ERROR, JACOBIAN, RECORD = range(9)
-"""Places in a record of a target: frames by number, -1 for the ground; first row, number of rows; level of priority;
+"""Places in a record of a target: frames by index, -1 for the ground; first row, number of rows; level of priority;
 addresses of a user's functions (`liedyn.machine.compiled.user_functions`)."""
 GOAL = 9
-"""Numbers of a goal: a rotation row by row, or three."""
+"""Size of a goal: a rotation row by row, or three numbers."""
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -50,12 +50,12 @@ def transposed(R):
 
 @inline
 def turned_into(u, d):
-    """The rotation vector theta n of the smallest turn that takes d to u, with f = theta / s and (1 - f c) / s^2."""
+    """The rotation vector theta n of the smallest rotation from d to u, with f = theta / s and (1 - f c) / s^2."""
     w, c = cross(d, u), dot(d, u)
     s = math.sqrt(dot(w, w))
-    if s < 1e-4 and c > 0.0:  # series: what is left out is below 1e-16
+    if s < 1e-4 and c > 0.0:  # series: the truncation error is below 1e-16
         f, g = 1.0 + s * s / 6.0, 1.0 / 3.0 + 2.0 * s * s / 15.0
-    elif s < 1e-12:  # opposite: any axis across will do
+    elif s < 1e-12:  # opposite directions: any perpendicular axis
         k = 0 if abs(d[0]) < 0.6 else (1 if abs(d[1]) < 0.6 else 2)
         n = cross(d, (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0))
         return scale(math.pi / math.sqrt(dot(n, n)), n), n, math.pi, 0.0
@@ -67,7 +67,7 @@ def turned_into(u, d):
 
 @inline
 def matrix_of_direction(u, d):
-    """The matrix that takes omega to the rate of `turned_into`."""
+    """The matrix that maps omega to the rate of `turned_into`."""
     _, w, f, g = turned_into(u, d)
     c = f * dot(d, u)
     return (g * w[0] * w[0] + c - f * u[0] * d[0], g * w[0] * w[1] - f * u[0] * d[1], g * w[0] * w[2] - f * u[0] * d[2],
@@ -77,7 +77,7 @@ def matrix_of_direction(u, d):
 
 @kernel_in_place
 def put_masses(model, world, masses):
-    """Mass and first moment, four numbers, of each link with all that it carries; needs `world_positions`."""
+    """Mass and first moment, four numbers, of each link and all links it carries; needs `world_positions`."""
     for i in range(link_count(model)):
         m, h, _ = inertia(model, i)
         R, p = world_pose(SCALAR, world, i)
@@ -91,7 +91,7 @@ def put_masses(model, world, masses):
 
 @inline
 def center_of_mass_of(model, masses):
-    """The centre of mass, seen from the origin, by `put_masses`."""
+    """The centre of mass, seen from the origin, from the result of `put_masses`."""
     moment = zero3(SCALAR)
     for i in range(link_count(model)):
         if parent(model, i) < 0:
@@ -110,7 +110,7 @@ def place_of(model, world, masses, record, constants, at):
 
 @kernel_in_place
 def target_errors(model, q, world, masses, records, constants, goal, error):
-    """error (rows) of all targets; needs `world_positions`; `masses` (4 links) is filled if one needs it.
+    """error (rows) of all targets; needs `world_positions`; `masses` (4 links) is computed if a target needs it.
 
     `records` (count, RECORD), `constants` (3 count): points and axes in their bodies, `goal` (GOAL count).
     """
@@ -155,7 +155,7 @@ def point_column(model, world, j, place):
 
 @kernel_in_place
 def put_path(model, world, record, turns, place, A, J):
-    """Columns of the joints between a frame and its reference: of the point at `place`, or A times the turn."""
+    """Columns of the joints between a frame and its reference: of the point at `place`, or A times the rotation."""
     a = last_dof(model, body_link(model, record[BODY]))
     b = last_dof(model, body_link(model, record[REFERENCE])) if record[REFERENCE] >= 0 else -1
     R = reference_pose(model, world, record[REFERENCE])[0]
@@ -185,7 +185,7 @@ def put_mass_columns(model, world, masses, record, J):
             x = add(scale(m * total, v), scale(total, cross(w, moment)))
             put_in_rows(J, record[ROW], j, unrotate(B[0], x))
     j = last_dof(model, body_link(model, b)) if b >= 0 else -1
-    while j >= 0:  # what carries the reference too
+    while j >= 0:  # joints that carry the reference too
         x, row = unrotate(B[0], point_column(model, world, j, center)), record[ROW]
         put_in_rows(J, row, j, sub((J[row, j], J[row + 1, j], J[row + 2, j]), x))
         j = parent_dof(model, j)
@@ -193,7 +193,7 @@ def put_mass_columns(model, world, masses, record, J):
 
 @kernel_in_place
 def target_rows(model, q, world, masses, records, constants, goal, error, J):
-    """J (rows, nv), the exact rates of `target_errors`, which has been called at the same q."""
+    """J (rows, nv), the exact derivatives of `target_errors`, which has been called at the same q."""
     J[:] = 0.0
     for t in range(records.shape[0]):
         record = records[t]

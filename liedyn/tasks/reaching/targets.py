@@ -1,7 +1,7 @@
-"""What inverse kinematics is to reach: targets by the names of bodies and frames, and targets of one's own.
+"""Targets of inverse kinematics: by the names of bodies and frames, and users' own.
 
-A target is its error and the Jacobian of that. The kernels know those here by number
-(`liedyn.tasks.reaching.target_rows`) and call the methods of any other.
+A target has an error and the Jacobian of that error. The kernels know those of this file by number
+(`liedyn.tasks.reaching.target_rows`) and call the methods of all others.
 """
 # mypy: ignore-errors
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike
 
 GROUND = -1
-"""Number of the frame of those that are relative to the ground."""
+"""Index of the ground as a reference frame."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Three rows of a target, or all rows of a user's own.
+    """Three rows of a target, or all rows of a user's own target.
 
     Attributes
     ----------
@@ -55,22 +55,22 @@ class Part:
 
 
 class Target:
-    """Base class of targets; derive from it for one of your own.
+    """Base class of targets; derive your own targets from it.
 
     Such a target has two methods, ``error(robot, q)`` with the rows that should become zero, shape (k,), and
-    ``jacobian(robot, q)`` with their rates, shape (k, nv): the derivatives along the velocity coordinates. Attributes
+    ``jacobian(robot, q)`` with their derivatives along the velocity coordinates, shape (k, nv). Attributes
     may be set on the class or the object.
 
     Attributes
     ----------
     weight : float or sequence of float
-        Factors of the error, one or one for each row; rows of weight zero do not count.
+        Factors of the error, one or one for each row; rows of weight zero are ignored.
     priority : int
-        Targets of priority 0 are reached as well as can be, those of priority 1 with what is left free, and so on.
+        Targets of priority 0 are reached as well as possible, those of priority 1 in the remaining freedom, and so on.
     tolerance : float or None
-        Norm of the error from which on the target is reached; None for the tolerances of the call.
+        Norm of the error at which the target counts as reached; None for the tolerances of the call.
     name : str or None
-        What it is called in results; by default by what it is.
+        Name in results; by default made from the kind of target.
 
     Examples
     --------
@@ -92,18 +92,18 @@ class Target:
     name: str | None = None
 
     def error(self, robot: Robot, q: ArrayLike) -> NDArray[Any]:
-        """What should become zero.
+        """The rows that should become zero.
 
         Parameters
         ----------
         robot : Robot
         q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)]; targets of your own get one, of shape (nq,).
+            Configuration [rad, m; quaternions (x, y, z, w)]; your own targets get one, of shape (nq,).
 
         Returns
         -------
         error : ndarray, shape (..., k)
-            Without weights [rad, m].
+            Error without weights [rad, m].
 
         Examples
         --------
@@ -121,12 +121,12 @@ class Target:
         ----------
         robot : Robot
         q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)]; targets of your own get one, of shape (nq,).
+            Configuration [rad, m; quaternions (x, y, z, w)]; your own targets get one, of shape (nq,).
 
         Returns
         -------
         J : ndarray, shape (..., k, nv)
-            The error changes by ``J v`` [rad/s, m/s].
+            The rate of the error is ``J v`` [rad/s, m/s].
 
         Examples
         --------
@@ -142,15 +142,16 @@ class Target:
         object.__setattr__(self, "parts", self._parts())  # once, as targets do not change
 
     def _evaluate(self, robot, q):
-        return by_name("liedyn.tasks.reaching.packing:evaluate")(robot, self, q)  # which knows the targets
+        # the packing knows the kinds of targets
+        return by_name("liedyn.tasks.reaching.packing:evaluate")(robot, self, q)
 
     parts: tuple[Any, ...] = ()
-    """What kernels know it by; of targets with methods of their own nothing."""
+    """The target's parts for kernels; empty for users' own targets."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KnownTarget(Target):
-    """What targets that the kernels know have besides their place: attributes as for `Target`."""
+    """Common attributes of targets that the kernels know, as for `Target`."""
 
     weight: ArrayLike = 1.0
     priority: int = 0
@@ -166,13 +167,13 @@ class PoseTarget(KnownTarget):
     ----------
     body : str
     pose : array_like, shape (..., 4, 4)
-        Where it should be [m], in the world or relative to another body or frame.
+        Goal of the pose [m], in the world or relative to another body or frame.
     relative_to : str, optional
     weight, orientation_weight : float or array_like, shape (3,)
         Factors of the errors of position [1/m] and of orientation [1/rad], one or one for each axis of the world (or of
         the other body).
     priority, tolerance, name
-        As for `Target`; `tolerance` counts for both.
+        As for `Target`; `tolerance` applies to both errors.
 
     Notes
     -----
@@ -202,13 +203,13 @@ class PoseTarget(KnownTarget):
 
 @dataclass(frozen=True, eq=False)
 class OrientationTarget(KnownTarget):
-    """An orientation of a body or frame, wherever it is.
+    """An orientation of a body or frame, at any position.
 
     Attributes
     ----------
     body : str
     rotation : array_like, shape (..., 3, 3)
-        In the world, or relative to another body or frame.
+        Goal of the orientation, in the world or relative to another body or frame.
     relative_to : str, optional
     weight, priority, tolerance, name
         As for `Target`; weights [1/rad] by axes of the world (or of the other body).
@@ -233,13 +234,13 @@ class OrientationTarget(KnownTarget):
 
 @dataclass(frozen=True, eq=False)
 class PointTarget(KnownTarget):
-    """A place for a point of a body.
+    """A position of a point of a body.
 
     Attributes
     ----------
     body : str
     position : array_like, shape (..., 3)
-        Where the point should be [m], in the world or relative to another body or frame.
+        Goal of the point [m], in the world or relative to another body or frame.
     point : array_like, shape (3,)
         The point, in the body's own frame [m].
     relative_to : str, optional
@@ -266,7 +267,7 @@ class PointTarget(KnownTarget):
 
 @dataclass(frozen=True, eq=False)
 class DirectionTarget(KnownTarget):
-    """A direction for an axis of a body; turns about it are free.
+    """A direction of an axis of a body; rotations about the axis are free.
 
     Attributes
     ----------
@@ -274,14 +275,14 @@ class DirectionTarget(KnownTarget):
     axis : array_like, shape (3,)
         The axis, in the body's own frame, of any length but zero.
     direction : array_like, shape (..., 3)
-        Where it should point, in the world or seen from another body or frame; of any length but zero.
+        Goal of the axis, in the world or relative to another body or frame; of any length but zero.
     relative_to : str, optional
     weight, priority, tolerance, name
         As for `Target`; weights [1/rad].
 
     Notes
     -----
-    The error is the rotation vector of the smallest turn from the direction to the axis; its norm is the angle.
+    The error is the rotation vector of the smallest rotation from the direction to the axis; its norm is the angle.
 
     Examples
     --------
@@ -304,15 +305,15 @@ class DirectionTarget(KnownTarget):
 
 @dataclass(frozen=True, eq=False)
 class CenterOfMassTarget(KnownTarget):
-    """A place for the centre of mass of all that moves.
+    """A position of the centre of mass of all moving bodies.
 
     Attributes
     ----------
     position : array_like, shape (..., 3)
-        Where it should be [m], in the world or relative to a body or frame.
+        Goal of the centre of mass [m], in the world or relative to a body or frame.
     relative_to : str, optional
     weight, priority, tolerance, name
-        As for `Target`; weights [1/m] by axes of the world (or of the other body): (1, 1, 0) to be above a place.
+        As for `Target`; weights [1/m] by axes of the world (or of the other body): (1, 1, 0) to be above a point.
 
     Examples
     --------
@@ -338,7 +339,7 @@ def _part(kind, target, goal, vector=(0.0, 0.0, 0.0), weight=None, is_angle=Fals
 
 
 def check(target):
-    """InputError where an attribute of a target is not what it should be."""
+    """InputError if an attribute of a target is not valid."""
     if isinstance(target.priority, bool) or not isinstance(target.priority, int | np.integer):
         raise InputError(f"priority of a target must be a whole number, got {shown(target.priority)}")
     if target.tolerance is not None:

@@ -22,7 +22,7 @@ FILES = (
 )
 METHODS: dict[str, Any] = {
     method.name: method for file in FILES for method in import_module(f"{__name__}.{file}").METHODS}
-"""Every method by its name, in the order of `simulate`'s docstring."""
+"""All methods by name, in the order of `simulate`'s docstring."""
 
 
 def described(function: Function) -> Function:

@@ -40,14 +40,14 @@ from liedyn.motion.simulation.workspace import (
 SOLVERS = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 IMPLICIT = Radau, BDF, LSODA
 SHORTEST = 10.0
-"""Step, in units of the last digit of the time, that is too short."""
+"""Smallest step, in units of the last digit of the time."""
 LOOKS = 10
-"""How often guards are looked at within a step of a solver."""
+"""Number of times within a step of a solver at which guards are evaluated."""
 SHORTER = 0.2
-"""Part of a step of which a stage cannot be evaluated that is tried next: what SciPy's solvers take where an error is
-too large."""
+"""Factor by which a step is shortened if a stage cannot be evaluated: the one of SciPy's solvers for a too large error.
+"""
 LARGEST_TURN = 1.0
-"""Turn [rad] of a ball or free joint at which the centre moves: far from 2 pi, and not often."""
+"""Rotation [rad] of a ball or free joint at which the centre is moved: far from 2 pi, and not often."""
 
 
 @kernel_in_place

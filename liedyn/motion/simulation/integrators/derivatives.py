@@ -46,8 +46,8 @@ from liedyn.motion.simulation.inputs import add_feedback
 from liedyn.motion.simulation.workspace import MINIMAL, PROJECTION
 
 Derivatives = namedtuple("Derivatives", "ID_q ID_v force_q tau_q tau_v psi_q phi_q phi_v work ignored")
-"""Those of ID(q, v, a), of G^T lambda, and of the inputs (n, n); of psi = G v - b and phi = G a + Gdot v - bdot (m, n);
-by the tangent at q, and by v. And scratch numbers."""
+"""Derivatives of ID(q, v, a), of G^T lambda, and of the inputs (n, n); of psi = G v - b and phi = G a + Gdot v - bdot
+(m, n); in the tangent space at q, and by v. And scratch numbers."""
 
 
 @kernel

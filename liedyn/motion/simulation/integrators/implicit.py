@@ -55,11 +55,11 @@ CONVERGED = 1e-11
 
 linearization = late(MODEL, *[VECTOR] * 4, MATRIX, INTEGERS, MATRIX, INTEGERS, MATRIX, types.float64, returns=None)(
     linearize_kernel)
-"""Calls `linearize_kernel` at its address: the loop does not contain it once more."""
+"""Calls `linearize_kernel` at its address, so that it is not compiled again as a part of the loop."""
 
 
 Coordinates = namedtuple("Coordinates", "R_y virtual_y R_w virtual_w y w")
-"""Independent coordinates y and velocities w: what `linearize_kernel` takes, and their places in q and v."""
+"""Independent coordinates y and velocities w: arguments of `linearize_kernel`, and indices in q and v."""
 
 Stage = namedtuple("Stage", "base rate q v u_dot a")
 """One stage: (y, w) = base + h gamma rate, at the state (q, v), where u_dot and a are the rates of q and v."""

@@ -67,14 +67,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEEPEST = 1e-5
-"""Penetration [m, rad] that a projection may leave."""
+"""Largest penetration [m, rad] that a projection may leave."""
 SLOW = 2.0
-"""A contact closes slowly when free motion takes no more than so many steps to build its speed up."""
+"""A contact closes slowly if the free motion needs no more than this number of steps to build its speed up."""
 STICKING = 1.0 - 1e-9
-"""Part of its disk within which friction holds."""
+"""Fraction of its disk within which friction holds."""
 ITERATIONS = 30
 STILL = 1e-10
-"""Speed of targets, relative to all speeds, that is rounding: targets that move do work, which is not bounded."""
+"""Speed of targets, relative to all speeds, that is rounding: the work of moving targets is not bounded."""
 
 
 # ---- impulses

@@ -27,21 +27,21 @@ from liedyn.motion.simulation.stages import finish_row
 from liedyn.motion.simulation.workspace import CONDITION, FREE_ENERGY, INPUT_WORK, OK, OTHER_WORK
 
 NOISE = 1e-12
-"""Penetration, or change of place, [m, rad] that is none."""
+"""Penetration or displacement [m, rad] that counts as zero."""
 STIFF = 1.0
-"""Rate of the dampers, by the step, from which on explicit steps are left alone: they are unstable from 2.8 on."""
+"""Rate of the dampers times the step above which explicit steps are not used: they are unstable above 2.8."""
 LEFT = -2
-"""Status of a smooth step in which a contact does not stay as it was."""
+"""Status of a smooth step in which a contact changes its mode."""
 BY_IMPULSES, IN_CONTACT, IN_FLIGHT = range(3)
-"""How a row has been made, in column m of rows.memory, not a number where a run begins. In the columns before it is the
-energy that contacts which have just closed have taken in the step, in their first rows."""
+"""How a row was computed, in column m of rows.memory, NaN at the beginning of a run. The columns before it have, in the
+first row of each contact that has just closed, the energy that it has absorbed in the step."""
 
 OneSided = namedtuple("OneSided", "index side bounce friction")
-"""The one-sided constraints that are not off: their numbers, side, restitution and friction."""
+"""The one-sided constraints that are not off: their indices, side, restitution and friction."""
 Room = namedtuple("Room", "q free after half a lam force c start equal use rests status before")
 """Scratch arrays of a step: a configuration; velocities (n); a, multipliers and impulses (m) of rows; right sides of
-G v = c, and G v - c at its beginning (m); which rows are equations, are projected on, and belong to contacts that rest
-after impulses (m); the status of each one-sided constraint in this step and in the one before."""
+G v = c, and G v - c at its beginning (m); masks of rows that are equations, are projected on, and belong to contacts
+that rest after impulses (m); the status of each one-sided constraint in this step and in the one before."""
 
 
 @kernel
