@@ -102,7 +102,7 @@ def velocity_product(lane, joint, model, i, v, work):
 
 @inline
 def eliminate_dof(lane, joint, model, i, d, work, a, Ia, p):
-    """Articulated inertia and bias wrench of link i without the motion along screw d of its joint."""
+    """Articulated inertia and bias wrench of link i if it moves freely along screw d of its joint."""
     j, S = first_dof(model, i) + d, screw_of_kind(lane, joint, model, i, d)
     U = articulated_times(Ia, S)
     d_inverse = 1.0 / (dot6(U, S) + armature(model, j))
@@ -123,7 +123,7 @@ def eliminate_three_dofs(lane, joint, model, i, d, work, a, Ia, p):
 
 @inline
 def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
-    """Inward step at joint i: articulated inertia and bias wrench, without its motions, are added to the parent's.
+    """Inward step at joint i: articulated inertia and bias wrench across the free joint are added to the parent's.
 
     `taken` and `given` are the positions on the stack of the branches of link i and of its own result.
     """
