@@ -48,13 +48,7 @@ def format_of(name, lines, passed, left_out):
 
 
 def strangers(form, *roots):
-    """Names of unused and unknown parts of the elements `roots`: a list for each description.
-
-    Parameters
-    ----------
-    form : Format
-    *roots : xml.etree.ElementTree.Element
-    """
+    """Names of unused and unknown parts of the XML elements `roots`: a list for each description."""
     found, left = defaultdict(list), [(root, root.tag) for root in reversed(roots)]
     while left:
         xml, owner = left.pop()

@@ -41,15 +41,7 @@ class _Turn(NamedTuple):
 def parts_of(name, joint):
     """The chain of joints, called ``name.1`` and so on, that a Pinocchio joint represents; empty for a single joint.
 
-    Parameters
-    ----------
-    name : str
-    joint : pinocchio.JointModel
-
-    Returns
-    -------
-    list of (str, pinocchio.JointModel, ndarray)
-        Name, joint, and its pose (4, 4) relative to the one before.
+    A list of (name, pinocchio.JointModel, pose (4, 4) relative to the one before).
     """
     return [(f"{name}.{k + 1}", *part) for k, part in enumerate(_within(joint, True))]
 

@@ -34,22 +34,11 @@ if TYPE_CHECKING:
 def spanning_tree(bodies, joints, canonical):
     """Choose the joints of the tree: for each body the first declared one that connects it to the ground.
 
-    Parameters
-    ----------
-    bodies : list of str
-        In the order of declaration.
-    joints : list
-        Objects with a `parent` and a `child`, names of bodies or of the ground, in order of preference.
-    canonical : str
-        The body that becomes a root if all bodies of its part of the mechanism have a joint as child.
-
-    Returns
-    -------
-    tree : dict
-        By number of a joint in the tree, True if it is reversed, with its parent as child.
-    roots : list of str
-        Bodies to be connected to the ground, one for each part of the mechanism without a joint to it; that with
-        `canonical` comes first.
+    `bodies` are names in the order of declaration, `joints` objects with `parent` and `child` in order of preference;
+    `canonical` is the body that becomes a root if all bodies of its part of the mechanism have a joint as child.
+    Returns `tree`, by number of a joint True if it is reversed, with its parent as child, and the roots: bodies to be
+    connected to the ground, one for each part of the mechanism without a joint to it; that with `canonical` comes
+    first.
     """
     first = {}
     for k, joint in enumerate(joints):

@@ -148,10 +148,7 @@ def take_section(document, name):
 def declare(builder, section, name, table):
     """Declare one thing of a section to the builder; the keys of `table` are the arguments of the builder's method.
 
-    Raises
-    ------
-    ModelError
-        Unknown or missing keys, or values that the builder refuses.
+    ModelError for unknown or missing keys, or values that the builder refuses.
     """
     method = _SECTIONS[section]
     with errors_at(f"[{section}.{cut(str(name))}]", owner=f"{method.__name__} {shown(name)}"):

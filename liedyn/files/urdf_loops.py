@@ -30,11 +30,8 @@ _NOTHING = ("", "~", "null", "Null", "NULL")
 def read_yaml(data):
     """The content of a YAML file, given as bytes: a dict, a list, a str or None.
 
-    Raises
-    ------
-    ModelError
-        It is not YAML, or has unsupported parts: aliases of lists and tables, tags, directives, several documents, too
-        many values, or too deep nesting; or PyYAML is not installed.
+    ModelError if it is not YAML, or has unsupported parts: aliases of lists and tables, tags, directives, several
+    documents, too many values, or too deep nesting; or if PyYAML is not installed.
     """
     try:
         import yaml

@@ -26,12 +26,7 @@ def free_memory():
 
 
 def require_memory(what, size):
-    """Raise an error that names `what` if `size` bytes exceed `SHARE` of the free memory.
-
-    Raises
-    ------
-    TooLargeError
-    """
+    """TooLargeError with the name `what` if `size` bytes exceed `SHARE` of the free memory."""
     if size > FREE_ANYWAY and not size <= SHARE * (free := free_memory()):
         raise TooLargeError(f"{what} takes {told(size)} of memory, and {told(free)} are free")
 

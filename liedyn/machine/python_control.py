@@ -4,13 +4,7 @@ from liedyn.machine.errors import LiedynError
 
 
 def python_control(what):
-    """The module `control`.
-
-    Raises
-    ------
-    LiedynError
-        The package is not installed; `what` needs it.
-    """
+    """The module `control`; LiedynError, which names `what` needs it, if it is not installed."""
     try:
         import control
     except ImportError:

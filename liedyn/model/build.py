@@ -17,13 +17,7 @@ from liedyn.model.size import weights
 
 
 def build(model):
-    """Check a whole model and make the robot.
-
-    Raises
-    ------
-    ModelError
-        See :meth:`Builder.build`.
-    """
+    """Check a whole model and make the robot; raises as :meth:`Builder.build`."""
     validation.tree(model)
     tree = link_tree(model)
     ints, floats = packed = pack(model, tree)

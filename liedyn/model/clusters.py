@@ -26,22 +26,11 @@ def _path(links, dofs_of, link):
 
 
 def clusters(model, tree, dof_links):
-    """Numbers of constraints and of degrees of freedom, cluster by cluster, ascending.
+    """Numbers of constraints and of degrees of freedom, cluster by cluster, ascending: a list of (constraints, dofs).
 
-    Parameters
-    ----------
-    model : Model
-    tree : Tree
-    dof_links : sequence of int
-        The link that each degree of freedom moves.
-
-    Returns
-    -------
-    list of tuple (constraints, dofs)
-    int
-        Number of entries to reserve for L and U if there are long chains of loops, which are eliminated as sparse rows
-        (`liedyn.mechanics.constraints.sparse_elimination`); else zero. The constraints of such chains are in the order
-        of elimination.
+    `dof_links` is the link that each degree of freedom moves. Also returns the number of entries to reserve for L and
+    U: zero unless there are long chains of loops, which are eliminated as sparse rows
+    (`liedyn.mechanics.constraints.sparse_elimination`), and whose constraints are in the order of elimination.
     """
     links, everything = tree.links, set(range(len(dof_links)))
     dofs_of = [set() for _ in links]
@@ -93,19 +82,10 @@ def _in_line(numbers, between):
 
 
 def pack_clusters(groups, rows_of, start):
-    """Records (rows, dofs, index of the rows' numbers, index of the dofs' numbers), followed by these numbers.
+    """Records (rows, dofs, index of the rows' numbers, index of the dofs' numbers), followed by these numbers, int64.
 
-    Parameters
-    ----------
-    groups : list of tuple (constraints, dofs)
-    rows_of : list of tuple (first, count)
-        The rows of each constraint.
-    start : int
-        Index of the first record.
-
-    Returns
-    -------
-    ndarray of int64
+    `groups` are those of `clusters`, `rows_of` has (first, count) of each constraint's rows, `start` is the index of
+    the first record.
     """
     records, lists, at = [], [], start + 4 * len(groups)
     for constraints, dofs in groups:

@@ -62,11 +62,8 @@ def _read_at_cuts(robot, rows, where):
 def _cut_joints(model, velocities, elements):
     """The cut joints that elements act on, switched off, and by coordinate name its loop and index.
 
-    Raises
-    ------
-    ModelError
-        An unknown coordinate; a cut joint with a target or switched off; a displacement of a ball, whose velocities are
-        not the rates of coordinates.
+    ModelError for an unknown coordinate; a cut joint with a target or switched off; a displacement of a ball, whose
+    velocities are not the rates of coordinates.
     """
     where = {loop.name + suffix: (loop, k) for loop in model.loops
              for k, suffix in enumerate(LOOP_KINDS[loop.kind].velocities)}

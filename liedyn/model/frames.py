@@ -141,19 +141,11 @@ def facing(axis):
 
 
 def turns(R):
-    """Cosines and sines of the angles in R = Rz(beta) Rx(alpha) Rz(gamma), with beta zero if possible.
+    """Cosines and sines of gamma, alpha and beta in R = Rz(beta) Rx(alpha) Rz(gamma), shape (6,); beta is zero if
+    possible.
 
     Every rotation is such a product. For small alpha only beta + gamma is well defined; gamma is then computed from R
     and the other two angles.
-
-    Parameters
-    ----------
-    R : ndarray, shape (3, 3)
-
-    Returns
-    -------
-    ndarray, shape (6,)
-        cos gamma, sin gamma, cos alpha, sin alpha, cos beta, sin beta.
     """
     x, y, cos_alpha = R[:, 2]
     c, s = (1.0, 0.0) if abs(x) < ROUNDING else np.array([-y, x]) / np.hypot(x, y)

@@ -102,13 +102,8 @@ class NamedLaw:
         self.checked(type(self).__name__)
 
     def checked(self, owner: str) -> Any:
-        """The parameters, in the order of the law.
-
-        Raises
-        ------
-        ModelError
-            One is not finite, negative, or zero where it must be positive.
-        """
+        """The parameters, in the order of the law; ModelError if one is not finite, negative, or zero if it must be
+        positive."""
         values = {key: float(numbers(owner, f"law, {key}", value, ())) for key, value in asdict(self).items()}
         for key in self.positive:
             if not values[key] > 0.0:

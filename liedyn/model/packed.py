@@ -114,19 +114,7 @@ def _records(model, count, ints_at, ints_size, floats_at, floats_size):
 
 
 def pack(model, tree):
-    """Pack a valid model.
-
-    Parameters
-    ----------
-    model : Model
-    tree : Tree
-        Its links, from :func:`liedyn.model.links.link_tree`.
-
-    Returns
-    -------
-    PackedModel
-        The layout is that at the top of this module.
-    """
+    """Pack a valid model with the links `tree` (:func:`liedyn.model.links.link_tree`), in the layout at the top."""
     link_ints, link_floats = _links(tree)
     dof_ints, dof_floats = _dofs(tree)
     rest = np.concatenate([np.empty(0)] + [joint.rest for joint in tree.joints])

@@ -24,10 +24,7 @@ _ATTEMPTS = 3  # a regular tree may be singular at one random configuration by c
 def singular_bodies(model, tree):
     """Bodies whose motion has no inertia in the open tree but is prevented by loops; usually none.
 
-    Raises
-    ------
-    ModelError
-        There are such bodies whose motion no loop prevents.
+    ModelError if there are bodies without inertia whose motion no loop prevents.
     """
     if not tree.links or _every_joint_moves_inertia(tree, np.random.default_rng(0)):
         return ()

@@ -226,10 +226,7 @@ def _first_line(error):
 def law_of(owner, expression):
     """The compiled function of a force element's law, from an expression in x and w.
 
-    Raises
-    ------
-    InputError
-        Another symbol, not an expression, or an expression without derivatives.
+    InputError for another symbol, something else than an expression, or an expression without derivatives.
     """
     sympy = _sympy()
     expression, (x, w) = _expression(f"{owner}, law", expression), sympy.symbols("x w", real=True)

@@ -22,11 +22,8 @@ _NOT_UTF8 = "\ufffd"
 def looked_through(path):
     """The root tag of a file that MuJoCo can read.
 
-    Raises
-    ------
-    ModelError
-        The file or one that it needs cannot be read, is not XML or not UTF-8, refers to itself, or makes too many
-        elements.
+    ModelError if the file or one that it needs cannot be read, is not XML or not UTF-8, refers to itself, or makes too
+    many elements.
     """
     try:
         models = {}

@@ -15,16 +15,8 @@ from liedyn.model import Builder
 
 
 def polynomial_rows(robot, y, x, x0, a):
-    """Functions of `Builder.custom` for y = a0 + a1 (x - x0) + a2 (x - x0)^2 + ...
-
-    Parameters
-    ----------
-    robot : Robot
-    y, x : dict
-        Coefficients of two sums of coordinates, by name.
-    x0 : float
-    a : sequence of float
-    """
+    """Functions of `Builder.custom` for y = a0 + a1 (x - x0) + a2 (x - x0)^2 + ...; y and x are sums of coordinates, as
+    dicts of coefficients by name."""
     Y, X = np.zeros((2, robot.nv))
     for row, terms in ((Y, y), (X, x)):
         for name, value in terms.items():

@@ -15,14 +15,8 @@ POSIX = hasattr(os, "geteuid")
 
 
 def trouble(state, package=None):
-    """The reason why a file with this `os.stat` is not trusted; None if it is.
-
-    Parameters
-    ----------
-    state : os.stat_result
-    package : os.stat_result, optional
-        That of the package's directory, if the file lies in it.
-    """
+    """The reason why a file with the `os.stat` `state` is not trusted, or None; `package` is the stat of the package's
+    directory if the file lies in it."""
     if not POSIX:
         return None
     owners = {0, os.geteuid(), *([package.st_uid] if package else [])}

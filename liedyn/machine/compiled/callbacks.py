@@ -112,15 +112,9 @@ def _in_python(answer, raised, stops, about, *given):
 
 
 def callback(kind, answer, raised, stops, about):
-    """A C function of a `ctypes` type that calls ``answer(t, q, v, a, lam, out)`` of a number and addresses.
+    """A C function of the `ctypes` type `kind` that calls ``answer(t, q, v, a, lam, out)`` with a number and addresses.
 
-    Parameters
-    ----------
-    kind : type
-    answer : callable
-    raised, stops : list
-        Lists that receive its first `Exception`, and exceptions that end the program.
-    about : int
-        Address of `liedyn.machine.compiled.user_callbacks.Failure.about`.
+    The lists `raised` and `stops` receive its first `Exception`, and an exception that ends the program; `about` is the
+    address of `liedyn.machine.compiled.user_callbacks.Failure.about`.
     """
     return kind(functools.partial(_builtin(), answer, raised, stops, about))

@@ -101,13 +101,8 @@ class Function:
                 raise InputError(f"{what}: compiled code cannot call it: {said(error)}") from error
 
     def _answer(self, given):
-        """The function's result as one array of numbers of the right size.
-
-        Raises
-        ------
-        InputError
-            It fails, or returns something else.
-        """
+        """The function's result as one array of numbers; InputError if it fails, or returns something of another
+        size."""
         try:
             found = self.function(*(x.copy() if isinstance(x, np.ndarray) else x for x in given))
         except Exception as error:

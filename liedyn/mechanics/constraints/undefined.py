@@ -14,12 +14,8 @@ from liedyn.model.kinds import CONSTRAINT_KINDS
 def require_rows(robot, lead, *arrays):
     """Check that arrays (count, m, ...) of constraint rows, for a batch of leading shape `lead`, are finite.
 
-    Raises
-    ------
-    SingularConfigurationError
-        A constraint has no direction at some configuration.
-    InputError
-        Numbers overflow, or the result of a user's function is not finite.
+    SingularConfigurationError if a constraint has no direction at some configuration; InputError if numbers overflow,
+    or the result of a user's function is not finite.
     """
     if all(np.isfinite(x).all() for x in arrays):
         return

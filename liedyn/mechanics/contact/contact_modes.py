@@ -87,13 +87,8 @@ class Settled(NamedTuple):
 
 
 def _touching(robot, contacts, residual, psi, limit):
-    """Which contacts touch, which of them rest, with rates below `limit`, and how fast those slip.
-
-    Raises
-    ------
-    InputError
-        As for `settle`.
-    """
+    """Which contacts touch, which of them rest, with rates below `limit`, and how fast those slip; raises as
+    `settle`."""
     names = contacts.names
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     for c in np.flatnonzero(gap < -DEEPEST):
@@ -146,12 +141,8 @@ def _transitions(about, lam):
 def settle(robot, q, v, tau, f_ext, tolerance):
     """Modes and forces of the watched contacts at one state (q, v, tau) with wrenches f_ext on the links, as `Settled`.
 
-    Raises
-    ------
-    InputError
-        A contact penetrates by more than 1e-6, or it touches and approaches, so that an impact is due.
-    SingularConfigurationError
-        Accelerations contradict each other (Painleve), or the constraints do.
+    InputError if a contact penetrates by more than 1e-6, or touches and approaches, so that an impact is due;
+    SingularConfigurationError if accelerations contradict each other (Painleve), or the constraints do.
     """
     contacts = watched(robot)
     names = contacts.names

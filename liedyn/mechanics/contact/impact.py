@@ -37,19 +37,9 @@ class Impact(NamedTuple):
 def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
     """Velocities and impulses after the contacts numbered `touching` have collided, with all equations satisfied.
 
-    Parameters
-    ----------
-    restitution : ndarray
-        Coefficient of each contact in `touching`.
-    bounce : dict
-        By row of an equation, the speed after the impact, against its violation: for events with restitution.
-    names : sequence of str
-        Constraints that close, for messages.
-
-    Raises
-    ------
-    SingularConfigurationError
-        The equations contradict each other, or no inertia resists a motion that they permit.
+    `restitution` has the coefficient of each of these contacts, `bounce` by row of an equation the speed after the
+    impact, against its violation, for events with restitution; `names` are the constraints that close, for messages.
+    SingularConfigurationError if the equations contradict each other, or no inertia resists a motion that they permit.
     """
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     equal = equations(model, contacts)

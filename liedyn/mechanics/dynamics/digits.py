@@ -237,23 +237,9 @@ def digits_direct(model, q, v, a, rank, lengths, power):
 def digits_of_one(robot, q, v, a, rank, lengths, power):
     """The condition number of the constraints at one usual state, and the number of remaining digits.
 
-    Parameters
-    ----------
-    robot : Robot
-    q : ndarray, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v, a : ndarray, shape (nv,)
-        Velocity and acceleration.
-    rank : int
-        Rank of the constraints.
-    lengths : ndarray, shape (m + 1,)
-        Lengths of the rows of G at home, followed by the divisor of the condition number.
-    power : int
-        2 for accelerations, 3 for the linearization.
-
-    Returns
-    -------
-    tuple of float, or None if the arrays are not of the usual type
+    `rank` is that of the constraints; `lengths` (m + 1) are those of the rows of G at home, followed by the divisor of
+    the condition number; `power` is 2 for accelerations, 3 for the linearization. None if the arrays are not of the
+    usual type.
     """
     found = digits_direct(robot.packed, q, v, a, rank, lengths, power)
     return None if found is None else found.tolist()

@@ -31,13 +31,8 @@ FORMS = ("M_c", "M_c'", "M_c''")
 
 
 def metric_tensor(metric, M):
-    """W (count, n, n): the identity for None, a diagonal, a matrix, or "inertia" for M itself.
-
-    Raises
-    ------
-    InputError
-        It is none of these, or not symmetric and positive definite.
-    """
+    """W (count, n, n): the identity for None, a diagonal, a matrix, or "inertia" for M itself; InputError for other
+    values, or if it is not symmetric and positive definite."""
     count, n = M.shape[:2]
     if metric is None:
         return np.broadcast_to(np.eye(n), M.shape)
@@ -49,13 +44,8 @@ def metric_tensor(metric, M):
 
 
 def metric_matrix(metric, n):
-    """A metric tensor (n, n) from its diagonal or all of it.
-
-    Raises
-    ------
-    InputError
-        It has another shape, or is not symmetric and positive definite.
-    """
+    """A metric tensor (n, n) from its diagonal or all of it; InputError if it has another shape, or is not symmetric
+    and positive definite."""
     W = floats("metric", metric)
     if W.shape == (n,):
         W = np.diag(W)

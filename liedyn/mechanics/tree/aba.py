@@ -204,13 +204,8 @@ def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
 
 
 def require_regular_tree(robot):
-    """Check that M of the open tree is invertible.
-
-    Raises
-    ------
-    SingularConfigurationError
-        The robot has massless bodies that only its loops hold.
-    """
+    """SingularConfigurationError if M of the open tree is singular: the robot has massless bodies held by loops
+    only."""
     if robot.singular_tree:
         raise SingularConfigurationError(
             f"the open tree of {robot.name!r} has no accelerations: no inertia resists the motion of "

@@ -15,13 +15,7 @@ from liedyn.model.packed import BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_
 
 
 def as_floats(name, x, size):
-    """`x` as a float64 array whose last axis is `size` long.
-
-    Raises
-    ------
-    InputError
-        It is not numeric, or of another length.
-    """
+    """`x` as a float64 array whose last axis is `size` long; InputError if it is not numeric, or of another length."""
     x = floats(name, x)
     if x.ndim == 0 or x.shape[-1] != size:
         raise InputError(f"{name} must have shape (..., {size}), got {x.shape}")
@@ -71,10 +65,7 @@ _CONFIGURATIONS = ("q", "q0", "q1")
 def states(robot, **arrays):
     """The leading shape, then each array as (count, size) rows; `q`, `q0` and `q1` have nq columns, all others nv.
 
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite or beyond LARGEST, or a quaternion is not of unit length.
+    InputError if a shape does not fit, an entry is not finite or beyond LARGEST, or a quaternion is not of unit length.
     """
     lead, rows = _rows(robot, arrays, rows_of)
     for name, q in zip(arrays, rows):
@@ -162,10 +153,7 @@ _NO_WRENCH = np.empty((1, 0))
 def wrenches(robot, f_ext, lead):
     """Body wrenches as (count, 6 nlinks) rows in link frames; (count, 0) if there are none.
 
-    Raises
-    ------
-    InputError
-        An unknown body, a shape that does not fit, or an entry that is not finite.
+    InputError for an unknown body, a shape that does not fit, or an entry that is not finite.
     """
     count = math.prod(lead)
     if f_ext is None:
@@ -195,10 +183,7 @@ def wrenches(robot, f_ext, lead):
 def rows_for(out, lead, shape, *inputs, name="out"):
     """Rows for results: those of `out`, unless it overlaps an input.
 
-    Raises
-    ------
-    InputError
-        `out` is not an array that results of shape `lead + shape` can be written to.
+    InputError if `out` is not an array to which results of shape `lead + shape` can be written.
     """
     rows = (math.prod(lead), math.prod(shape))
     if out is None:

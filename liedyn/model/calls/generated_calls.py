@@ -17,18 +17,9 @@ from liedyn.model.packed_records import body_count, dof_total, q_total  # noqa: 
 def of_all_states(robot, kernel, shape, out, state, **others):
     """Results of ``kernel(model, *rows, *others, *results, verdict)`` in the user's shape.
 
-    Parameters
-    ----------
-    robot : Robot
-    kernel : batch
-    shape : tuple
-        Shape of the result at each state; for several results, a tuple of shapes.
-    out : object
-        The user's argument.
-    state : dict
-        Arguments of `states`, in the order of the rows.
-    **others
-        Further arguments of the kernel: the user's `f_ext`, or the number `b` of a body.
+    `shape` is that of the result at each state, or a tuple of shapes for several results; `out` is the user's argument;
+    `state` holds the arguments of `states` in the order of the rows, `others` the user's `f_ext` or the number `b` of a
+    body.
     """
     lead, *rows, verdict = states_unchecked(robot, **state)
     many = shape != () and isinstance(shape[0], tuple)

@@ -226,20 +226,10 @@ def arguments_of(kernel):
 
 
 def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past_cache=None):
-    """Source of `NAME_states` and `NAME_direct`.
+    """Source of `NAME_states` and `NAME_direct`, for the kernel `kernel` with these arguments.
 
-    Parameters
-    ----------
-    name, kernel : str
-    arguments : sequence of str
-        Names of the kernel's arguments.
-    inputs : sequence of str
-    rooms : dict of str
-        Expressions for the sizes of its scratch arrays.
-    results : dict
-        Shapes of the results, each a list of str.
-    nonzeros, past_cache : str
-        Names of these kernels, see `recursion`.
+    `inputs` are the user's arguments, `rooms` has expressions for the sizes of scratch arrays, `results` the shapes of
+    the results, each a list of str; `nonzeros` and `past_cache` are names of kernels, see `recursion`.
     """
     state = [x for x in inputs if x not in ("f_ext", "body")]
     arrays, body = [x for x in inputs if x != "body"], "body" in inputs
@@ -322,15 +312,7 @@ def _tuple(parts):
 
 
 def document(text, inputs, results):
-    """A docstring completed by the common entries of Parameters and Raises, except those that it has itself.
-
-    Parameters
-    ----------
-    text : str
-    inputs : sequence of str
-    results : dict
-        Shapes of the results.
-    """
+    """A docstring completed by the common entries of Parameters and Raises, except those that it has itself."""
     if text is None:  # with python -OO
         return None
     common, own = _sections(_arguments.__doc__), _sections(text)
