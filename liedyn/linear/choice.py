@@ -37,8 +37,7 @@ def reads_cuts(virtual):
 
 @inline
 def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
-    """True if y and w are the same coordinates, and all velocity constraints are derivatives of position
-    constraints."""
+    """True if y and w are the same coordinates, and all velocity constraints derive from position constraints."""
     if virtual_y.size != virtual_w.size:
         return False
     for i in range(mask.size):

@@ -68,8 +68,7 @@ class Loop:
         return np.array([(TREE, VELOCITY, j, first + j) for j in range(len(self.S))], dtype=np.int64)
 
     def closed(self, found, rows, nu):
-        """Results of `linearize_states` with the loop closed; C has `rows` rows before those of `velocities`, B nu
-        columns."""
+        """Results of `linearize_states` with the loop closed; C has `rows` rows before `velocities`, B nu columns."""
         F = self.of_state(found.K, found.C[:, rows:])
         B_f, D_f = found.B[:, :, nu:], found.D[:, :rows, nu:]
         B, D = found.B[:, :, :nu].copy(), found.D[:, :rows, :nu].copy()

@@ -65,8 +65,7 @@ def floats_freely(model, i):
 
 @inline
 def put_groups(model, shares):
-    """Leaders of groups, floating bases, and no columns yet. COUNT is the number of child groups until it is
-    cleared."""
+    """Leaders of groups, floating bases, and no columns yet. COUNT is the number of child groups until it is reset."""
     for i in range(link_count(model)):
         record = record_of(shares, i)
         shares[record + LEADER], shares[record + FLOATS] = i, floats_freely(model, i)
@@ -180,8 +179,7 @@ def gather_columns(lane, model, shares, N, X, N_shared, X_shared):
 
 @inline
 def spread_columns(lane, model, shares, moved, own):
-    """Copies shared columns to those of their directions, in the rows of a group and its descendants; others are
-    zero."""
+    """Copies shared columns to those of their directions, in the rows of a group and its descendants."""
     for i in range(link_count(model)):
         for part in range(2):
             listed, _, end, begin = directions_of(shares, i, part)
@@ -222,8 +220,7 @@ def share_directions(lane, model, picked, shares):
 
 @inline
 def gather_directions(lane, model, v, world, picked, shares, M, own, moved):
-    """Shared columns of N and X; `own.balance` gets the columns known in closed form, the rest of it and own.D
-    zeros."""
+    """Shared columns of N and X; `own.balance` gets the columns known in closed form, its rest and own.D zeros."""
     if at_once(lane) > 1:
         gather_at_one_state(model, v, world, picked, shares, M, own, moved)
     else:

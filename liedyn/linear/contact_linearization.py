@@ -110,8 +110,7 @@ class Friction:
         return found._replace(A=A, B=B, C=C, D=D, lam=lam)
 
     def _variation(self, settled, state, lam, N_y, X, da, inputs, tolerance):
-        """Derivatives of tau_f by (y, w) and by u, and of lam by (y, w, u), at one state; da has columns (y, w), u,
-        tau_f."""
+        """Derivatives of tau_f by (y, w) and by u, and of lam by (y, w, u), at one state; da by (y, w), u and tau_f."""
         robot, (q, v, a, f_ext) = self.robot, state
         M, by_q, by_v = tree_derivatives(robot.packed, q, v, a, f_ext)
         (n, x), nu = X.shape, inputs.shape[1] - len(X)

@@ -67,8 +67,7 @@ def forced(lane, model, e, rates, masks, mask, b, out):
 
 @inline
 def held(lane, model, coordinates, way, known, virtual_rates, S, scale, b, out):
-    """out[:, block b] minus scale times what moves the chosen coordinates themselves, if the elimination chose
-    others."""
+    """out[:, block b] -= scale * (what moves the chosen coordinates), if the elimination chose others."""
     if way == SPANNED:
         hold_span(lane, model, known.e, coordinates.R_w, scale, b, out)
     elif way == GIVEN:

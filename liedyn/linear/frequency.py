@@ -1,5 +1,4 @@
-"""Frequency responses of linear models: C (i omega - A)^-1 B + D, or at z = exp(i omega h) for discrete-time models.
-"""
+"""Frequency responses of linear models: C (i omega - A)^-1 B + D; in discrete time at z = exp(i omega h)."""
 # mypy: ignore-errors
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ longer fits into the second-level cache, 1.25 MB per core where this was measure
 
 @inline
 def spaces_fit_lanes(model, coordinates, choosable):
-    """True if all constraints are cut joints, and y and w are the same coordinates of the tree at all states
-    (`fits_lanes`), or tangent spaces."""
+    """True if all constraints are cut joints, and y and w the same coordinates (`fits_lanes`), or tangent spaces."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     if is_left(virtual_w, TANGENT):
         choosable[:] = 1.0

@@ -232,8 +232,7 @@ def _groups(s):
 
 
 def _standing(X, p):
-    """The eigenvectors X (n, m) of a group, combined so that their displacements are real, if m of these are
-    independent and have a real basis."""
+    """The eigenvectors X (n, m) of a group, combined to real displacements if m of these are independent."""
     D = X[:p]
     basis, sizes, _ = np.linalg.svd(np.hstack([D.real, D.imag]))
     m = X.shape[1]

@@ -102,8 +102,7 @@ def put_tree_directions(lane, space):
 @late(MODEL, STATE, COORDINATES, MATRIX, types.float64, VECTOR, SPACE,
       returns=types.Tuple((types.int64, types.int64, types.float64) * 2))
 def linearize_unconstrained(model, state, coordinates, actuators, tolerance, work, space):
-    """`linearize_constrained` (`liedyn.linear.local`) without constraints, for R that picks all coordinates in
-    order."""
+    """`linearize_constrained` (`liedyn.linear.local`) without constraints, if R picks all coordinates in order."""
     work[0] = first_place(work)
     put_tree_directions(SCALAR, space)
     world = take_vector(work, aba_derivatives_size(model))

@@ -58,7 +58,7 @@ def _clock(robot):
 
 
 def actuators_of(robot, loop=None):
-    """S_u of tau = S_u u, with the inputs of a feedback behind those of the actuators."""
+    """S_u of tau = S_u u, with the inputs of a feedback after those of the actuators."""
     # a copy: the robot's own is read-only, a type for which Numba would compile all kernels once more
     if "actuators" not in robot._memo:
         robot._memo["actuators"] = robot.tree_actuators.copy()

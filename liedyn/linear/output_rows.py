@@ -222,7 +222,7 @@ def put_wrench_rows(model, l, dlam, rows, row):
 
 @inline
 def rows_at(model, e, c):
-    """Where in `e` the row numbers of cluster c begin, independent rows first."""
+    """The place in `e` where the row numbers of cluster c begin, independent rows first."""
     return numbering(model)[2] + kept(e, c, ROW)
 
 

@@ -111,8 +111,7 @@ class Operation:
         return found, tuple(matrices)
 
     def _with_rotations(self, x):
-        """The arguments, of which q is the first, with unit quaternions, and the original lengths of the
-        quaternions."""
+        """The arguments, q first, with unit quaternions; and the original lengths of the quaternions."""
         q, *others = map(np.asarray, x)
         q, lengths = with_unit_quaternions(self.robot, q)
         return (q, *others), lengths

@@ -106,8 +106,7 @@ def computed(work, rows, count, template=None):
 
 
 def _put(name, array, begin, end, values):
-    """Writes rows begin to end - 1; if these are shorter, from runs that all stopped early, the rest does not
-    change."""
+    """Writes rows begin to end - 1; if these are shorter, as all runs stopped early, the rest is unchanged."""
     size = values.shape[1:]
     if len(size) != array.ndim - 1 or any(n > most for n, most in zip(size, array.shape[1:])):
         raise RowError(begin, f"{name} has shape {size} a row, in the first rows {array.shape[1:]}")

@@ -160,8 +160,7 @@ class HybridController:
         self.motion.reset()
 
     def _error_of_plant(self, t, q, v, motion, wanted):
-        """e = wanted - (offset + gain command), with command = wanted + G_F e + G_I (known + weight e), solved for
-        e."""
+        """e = wanted - (offset + gain command), command = wanted + G_F e + G_I (known + weight e), solved for e."""
         T, Pi = motion.internal_forces(self._places)
         start = motion.multipliers(motion.tau)[self._places]
         if self.plant is None:

@@ -5,8 +5,7 @@ from collections import deque
 import numpy as np
 
 REMEMBERED = 100_000
-"""Number of samples that an integral stores. A simulation goes back by some thousand of them, to the time of an event.
-"""
+"""Number of samples that an integral stores; a simulation goes back by some thousand of them at events."""
 
 
 class Integral:

@@ -335,8 +335,7 @@ class ExtendedKalmanFilter(Sensors):
             self._choose_again(u)
 
     def carried(self, d: Any, u: ArrayLike, t: float) -> tuple[Any, Array, Array]:
-        """The `Deviation` about the state one prediction after that of `d`, and the derivatives A and B of this
-        step."""
+        """The `Deviation` about the state one prediction after that of `d`, and A and B of this step."""
         h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
         for k in range(self.steps):
             now = discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w,

@@ -189,8 +189,7 @@ def gain_schedule(robot: Robot, grid: dict[str, Any], Q: ArrayLike | dict[str, A
 
 
 def _before(index):
-    """A neighbour that comes before a node in C order: one less along the last axis on which the node is not the
-    first."""
+    """A neighbour before a node in C order: one less along the last axis on which the node is not the first."""
     last = max(k for k, each in enumerate(index) if each)
     return (*index[:last], index[last] - 1, *index[last + 1:])
 

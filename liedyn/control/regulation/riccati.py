@@ -28,8 +28,7 @@ class Unsolved(NamedTuple):
 
 
 def undamped(A, h):
-    """exp(h s) for all motions of a continuous-time A that do not decay: nearly the eigenvalues of a step of any
-    method."""
+    """exp(h s) for all motions of a continuous-time A that do not decay: nearly the eigenvalues of a step."""
     return np.exp(h * _unstable(np.linalg.eigvals(A), A, False))
 
 

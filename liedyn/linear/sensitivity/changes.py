@@ -35,7 +35,7 @@ from liedyn.model.packed_records import dof_total, get3, get6, get_inertia, link
 (SHIFT, INERTIA, SIDE_A, SIDE_B, LENGTH, RADIUS, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST, NUMBER,
  FRICTION) = range(13)
 SIZES = {SHIFT: 6, INERTIA: 10, SIDE_A: 6, SIDE_B: 6, GRAVITY: 3}
-"""How many numbers a change has; one for kinds that are not listed."""
+"""Number of derivatives of a change; one for kinds that are not listed."""
 
 Changes = namedtuple("Changes", "first records numbers")
 """Changes of parameter k are records first[k] to first[k + 1] - 1; a record is (kind, index, place in `numbers`)."""

@@ -164,8 +164,7 @@ def read_each(kind, pitch, r, x):
 
 @inline
 def read_cuts(model, work, passes, cuts):
-    """Coordinates and rates of cut joints: along direction 1, C moves by M_1 relative to a, and b by L_1 relative to
-    C."""
+    """Coordinates and rates of cut joints: direction 1 moves C by M_1 relative to a, and b by L_1 relative to C."""
     none = splat(LANES, 0.0)
     for l in range(loop_count(model)):
         if not is_cut(model, l):

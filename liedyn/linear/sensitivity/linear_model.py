@@ -107,8 +107,7 @@ class LinearModels:
         return found
 
     def follow(self, positions, rows, readers):
-        """Displacement (or velocity, acceleration) that cancels these rates of the rows and of the chosen
-        coordinates."""
+        """Displacement (velocity, acceleration) that cancels these rates of the rows and of the chosen coordinates."""
         chosen, inverse = (self.y, self.Z_h_inverse) if positions else (self.w, self.Z_inverse)
         rows = rows[..., self.holonomic if positions else self.equations, :]
         rates = np.concatenate([rows, self._held(chosen, readers)], axis=-2)
@@ -237,8 +236,7 @@ class LinearModels:
         return found
 
     def _derivatives_at_rest(self, names, changes):
-        """For parameters that change forces only; the mixed variation is that of their own forces, M' a_p + G'^T
-        lambda_p and G' a_p."""
+        """For parameters that change forces only; their mixed variation has M' a_p + G'^T lambda_p and G' a_p."""
         n, m, states = self.robot.nv, len(self.robot.row_names), len(self.M)
         force, mixed = forces_at_rest(self.robot, self.motion, [own for own, _ in changes], self.columns)
         a_p, w_dot_p = self.accelerate(force, np.zeros(force.shape))
@@ -334,8 +332,7 @@ class LinearModels:
         return N_p, X_p
 
     def _turned_multipliers(self, along, q_p):
-        """Derivative of the least-norm multipliers outside the range of G, where no force decides, as redundant rows
-        turn."""
+        """Derivative, outside the range of G, of the least-norm multipliers as redundant rows turn."""
         return self._out_of_range(self._turned_rows(along, q_p))
 
     def _turned_rows(self, along, q_p):

@@ -180,8 +180,7 @@ def add_to(out, k, x):
 
 @kernel_in_place
 def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
-    """Adds the forces of the spring of ball or free joint i, seen from its child: stiffness times phi and times
-    shift."""
+    """Adds the forces of the spring of ball or free joint i, in child axes: stiffness times phi and times shift."""
     j, count, width = first_dof(model, i), dof_count(model, i), N_12.shape[1] // WIDTH
     (w_2, v_2), (w_12, v_12) = get_block6(N_2, j, count, b), get_block6(N_12, j, count, b)
     w_1, k = get3(SCALAR, N_1, j), stiffness(model, j)
@@ -200,8 +199,7 @@ def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
 
 @kernel_in_place
 def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
-    """Adds to block b of `force` and `mixed` (nv) the joint forces of the links' wrenches: the parts that vary along
-    direction 2."""
+    """Adds to block b of `force` and `mixed` (nv) the parts of joint forces that vary along direction 2."""
     width = force.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
         F, first = quadruple(passes, i, WRENCH), first_dof(model, i)

@@ -154,8 +154,7 @@ def _of_body(robot, body):
 
 
 def _of_joint(robot, joint):
-    """A joint that moves displaces its first link; a fixed one displaces all that its child carries in the same
-    link."""
+    """A moving joint displaces its first link; a fixed one all that its child carries in the same link."""
     found = {}
     for name, Z in _displacements(robot, joint.parent, joint.placement):
         if JOINT_KINDS[joint.kind].chain:
@@ -182,8 +181,7 @@ def _lump(robot, child):
 
 @remembered
 def body_displacements(robot):
-    """For each parameter, by name, that displaces bodies within their links: the displacements, by body number, as
-    twists in the body's frame."""
+    """Displacements of bodies in their links, by body number, for each parameter that causes such; in body axes."""
     found = {}
     for joint in robot.model.tree_joints:
         if not JOINT_KINDS[joint.kind].chain:

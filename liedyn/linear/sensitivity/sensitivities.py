@@ -1,5 +1,4 @@
-"""Derivatives of accelerations, multipliers and linear models by a robot's parameters: public function and its
-result."""
+"""Derivatives of accelerations, multipliers and linear models by parameters: public function and result."""
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -274,8 +273,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
 
 
 def _settled(robot, q, v, tau, tolerance):
-    """The robot with its contacts in the modes of one state, where those that slide with friction are closed in all
-    rows; and these as `Contacts`, or None."""
+    """The robot with contacts in their modes, sliding ones with friction closed in all rows; and these, or None."""
     found = settle(robot, q, v, tau, np.empty(0), tolerance)
     if not found.sliding:
         return found.robot, None

@@ -115,8 +115,7 @@ def vary_motions(model, work, columns, b, lanes):
 
 @inline
 def bear_variation(model, work, lanes, i, F, dF, row, b, out):
-    """Adds to the rows from `row` on the joint forces, from link i to the ground, of dF, and of F as the joints
-    turn."""
+    """Adds to the rows from `row` on the forces of joints, from link i to the ground, by dF and by F as they turn."""
     width = out.shape[1] // WIDTH
     while i >= 0:
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):

@@ -50,8 +50,7 @@ class Posture:
         return not self.message
 
     def _choose(self):
-        """Chooses the coordinates of the sliders: those that the robot declares if they are suitable, else by
-        pivoting."""
+        """Chooses the coordinates of the sliders: those that the robot declares if suitable, else by pivoting."""
         robot = self.robot
         try:
             found = robot.velocity_names
@@ -91,8 +90,7 @@ class Posture:
             "x", "y", "z", "translation", "position"))
 
     def _part(self, name):
-        """The joint with a quaternion that has this coordinate, and the index there; (None, None) for other
-        coordinates."""
+        """The joint with a quaternion that has this coordinate, and the index there; (None, None) for others."""
         joint = name.rsplit(".", 1)[0]
         if joint not in self._turning:
             return None, None

@@ -1,5 +1,4 @@
-"""The equations that variations obey (`liedyn.motion.gradients.step_derivatives`): accelerations, metric, impulses.
-"""
+"""The equations that variations obey (`liedyn.motion.gradients.step_derivatives`): accelerations and impulses."""
 import numpy as np
 from numba import types
 

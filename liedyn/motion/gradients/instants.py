@@ -1,4 +1,4 @@
-"""Derivatives at the events of a run: of the time of the event, and of the state behind it (saltation matrix).
+"""Derivatives at the events of a run: of the time of the event, and of the state after it (saltation matrix).
 
 An event ends a part of a step where its guard g(t, x) crosses zero. With dx the variation at the end of that part at
 constant length, and x' the derivative of its end by its length,

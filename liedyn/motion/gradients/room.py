@@ -21,15 +21,13 @@ Partials = namedtuple("Partials", "force phi psi g force_0 phi_0 psi_0 g_0 work"
 """By parameters: of ID + G^T lambda (n, np), of phi, psi and g (m, np); the same at a = 0, lambda = 0; and scratch."""
 
 OfElements = namedtuple("OfElements", "changes slopes work")
-"""Changes of force elements by parameters (`liedyn.linear.sensitivity.element_sensitivity`), slopes of laws, and
-scratch."""
+"""Changes of force elements (`liedyn.linear.sensitivity.element_sensitivity`), slopes of laws, and scratch."""
 
 OF_ELEMENTS = group(OfElements, CHANGES, SLOPES, VECTOR)
 """Its type, for `liedyn.machine.compiled.jit.late`."""
 
 StepDerivatives = namedtuple("StepDerivatives", "by_state by_inputs by_parameters by_length")
-"""Derivatives of (theta, v) at the end of each step: (steps, 2 n, 2 n), (steps, 2 n, nu), (steps, 2 n, np),
-(steps, 2 n)."""
+"""Derivatives of (theta, v) at the ends of steps, (steps, 2 n, ...), the last axis 2 n, nu, np, or none."""
 
 
 @kernel

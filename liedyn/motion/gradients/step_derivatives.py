@@ -275,8 +275,7 @@ def vary_start(model, o, x, q_given, v_given, rows, d, room):
 
 @kernel_in_place(nogil=True)
 def differentiate_steps(model, o, x, rows, first, last, d, room, found):
-    """Derivatives of the steps between rows `first` and `last` into `found`; returns (OK, last), or the status of the
-    step that failed and its row."""
+    """Derivatives of the steps between rows `first` and `last` into `found`; returns a status and the last row."""
     n, nu = x.zero.size, x.actuators.shape[1]
     for k in range(first, last):
         status = vary_step(model, o, x, rows, k, d, room)

@@ -316,14 +316,14 @@ def _records(run, events, left, changed, collided, stuck, before):
 
 
 def _switched(names, before, after, some):
-    """Of some constraints those that have been switched on, and those that have been switched off."""
+    """The constraints among `some` that have been switched on, and those that have been switched off."""
     ways = [(name, before[names.index(name)], after[names.index(name)]) for name in some]
     return (tuple(name for name, was, now in ways if was <= OFF < now or was == OFF != now),
             tuple(name for name, was, now in ways if now <= OFF < was or now == OFF != was))
 
 
 def _change(was, now, rubs):
-    """What a contact has done whose status has changed, in one word; None where nothing is to be recorded."""
+    """The change of a contact's status in one word; None if nothing is to be recorded."""
     if was == OPEN and now > OFF:
         return "contact"
     if was > OFF and now <= OFF:

@@ -36,8 +36,7 @@ class Crossing(NamedTuple):
 
 
 class Table:
-    """States of a block of rows in the order of time; `step` is the number of the row that each state follows, or
-    is."""
+    """States of a block of rows in the order of time; `step` is the number of the row at or before each state."""
 
     def __init__(self, run, done):
         self.rows, self.step, self.slopes = run.rows, np.arange(done + 1), False
@@ -199,8 +198,7 @@ def _turn(rate_at, begin, end, first):
 
 
 def _candidates(gap, rate, h, flies):
-    """Numbers of the intervals in which a gap may close; contacts that touch without load have a gap of rounding
-    only."""
+    """Indices of the intervals in which a gap may close; without load a touching contact's gap is rounding."""
     g0, g1, r0, r1 = gap[:-1], gap[1:], rate[:-1], rate[1:]
     falls = np.where(flies[:-1], (g1 < -NOISE) | ((g1 <= 0.0) & (r1 <= 0.0)), g1 < -TOUCHING)
     with np.errstate(divide="ignore", invalid="ignore"):

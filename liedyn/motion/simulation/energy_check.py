@@ -16,8 +16,7 @@ NOTICEABLE = 1e-6
 ROUNDING = 1e-13
 """and above this part of the largest potential energy, of which the change is a difference."""
 GROWTH = 1e-3
-"""Growth of the energy over the run, relative to the largest kinetic energy, that is reported even without such steps.
-"""
+"""Growth of the energy over the run, relative to the largest kinetic energy, that is reported in any case."""
 
 
 def is_conservative(run):

@@ -8,8 +8,7 @@ from liedyn.motion.simulation.workspace import DIVERGED, MESSAGES, NOT_CLOSED, N
 
 
 def reason(status, robot, o, x, inputs, stepping):
-    """Message for a status other than OK, from the scratch arrays of the step; `stepping`: by a time-stepping
-    method."""
+    """Message for a status other than OK, from the scratch of the step; `stepping`: a time-stepping method."""
     text = MESSAGES[status].format(largest=o.largest.min())
     if stepping and status == NOT_CONVERGED:
         text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"

@@ -26,8 +26,7 @@ _SIGNATURE = MODEL, SETTINGS, WORK, types.float64, types.int64, *[VECTOR] * 4
 
 @inline
 def is_dense(o):
-    """True if accelerations come from a dense formulation; those of "momenta" come from the null space.
-    """
+    """True for accelerations by a dense formulation; those of "momenta" come from the null space."""
     return o.formulation != NULLSPACE and o.formulation != MOMENTA
 
 
@@ -61,8 +60,7 @@ def solve_nullspace(model, o, x, force, a):
 @late(MODEL, SETTINGS, WORK, *[VECTOR] * 3, returns=types.int64)
 @kernel
 def solve_dense(model, o, x, force, a, lam):
-    """Accelerations and multipliers by the dense formulations; returns a status. It allocates arrays.
-    """
+    """Accelerations and multipliers by the dense formulations, which allocate arrays; returns a status."""
     terms = x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, ranking_of(model, o.rank_tolerance), a, lam
     x.number[0] = np.nan
     if o.formulation == MULTIPLIER:

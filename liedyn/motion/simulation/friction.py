@@ -81,7 +81,7 @@ def put_drags(model, world, f):
 
 @kernel_in_place
 def begin_trials(model, o, x):
-    """How many solutions a formulation needs (1, or 2 plus the number of sliding contacts), and the first force."""
+    """Number of solutions that a formulation needs (1, or 2 plus the sliding contacts), and the first force."""
     copy_to(x.tau, x.friction.force)
     count = put_drags(model, x.world, x.friction) if o.friction else 0
     return (1 if count == 0 else count + 2), x.friction.force

@@ -1,5 +1,4 @@
-"""The time grid of a run: t_k = t_0 + k dt, where the last step may be shorter.
-"""
+"""The time grid of a run: t_k = t_0 + k dt, where the last step may be shorter."""
 import numpy as np
 
 from liedyn.machine.errors import InputError

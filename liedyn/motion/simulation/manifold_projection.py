@@ -45,8 +45,7 @@ from liedyn.motion.simulation.workspace import (
 BOUND = 1e-10
 """Tolerance of a bound of the energy, relative to it."""
 ITERATIONS = 30
-"""Largest number of Newton steps: two suffice after a step of an integrator; convergence is linear near singularities.
-"""
+"""Largest number of Newton steps: two suffice after a step; near singularities convergence is linear."""
 FALLEN = 0.5
 """Fraction of its first value at which the last pivot requires a new choice: early, because choosing costs little and
 the error of a step grows with the slopes of the dependent coordinates."""
@@ -97,8 +96,7 @@ def is_closed(o, size, before):
 
 @inline
 def is_reduced(model, o):
-    """True if the nearest change is computed in independent velocities, for long chains of loops, not by x.L and
-    x.Y."""
+    """True if the nearest change is computed in independent velocities (long chains of loops), not by x.L, x.Y."""
     return is_long(model) and o.energy == FREE_ENERGY
 
 
@@ -276,8 +274,7 @@ def choose(model, o, x, q):
 
 @inline
 def has_fallen(x):
-    """True if coordinates should be chosen anew, also if the choice was made at a bad place and others are better
-    now."""
+    """True if coordinates should be chosen anew, also if they were chosen at a worse place than this one."""
     return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]
 
 

@@ -193,8 +193,8 @@ def close_stage(model, o, x, q, u, last):
 
 @inline
 def put_increments(o, x, h, i, u, carried):
-    """Adds the rates of all stages, weighted by row i of the tableau, to u (zero at first) and `carried`; returns c_i.
-    """
+    """Adds the rates of all stages, weighted by row i of the tableau, to u (initially zero) and `carried`; returns
+    c_i."""
     u[:] = 0.0
     part = 0.0
     for j in range(o.tableau.shape[1]):

@@ -217,7 +217,7 @@ class Run(Surfaces):
                       [what for what in together if isinstance(what, tuple)])
 
     def _go_on(self, status, done):
-        """What comes after `done` steps without events: how many steps next, or a way past those that were refused."""
+        """After `done` steps without events: the number of the next steps, or a way past steps that failed."""
         if status == OK:
             try:
                 self._sample(done)

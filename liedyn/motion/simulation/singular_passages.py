@@ -66,8 +66,7 @@ def is_explicit(x, h, condition):
 
 @kernel_in_place
 def note_distance(x, A, p):
-    """Stores the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w; p is the size of
-    y."""
+    """Stores the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w; p: size of y."""
     condition = 1.0 / x.pivots[1]
     x.nearest[0] = max(x.nearest[0], condition)
     if not condition > NEAR:

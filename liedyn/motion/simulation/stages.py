@@ -83,8 +83,7 @@ def finish_row(model, o, x, rows, k):
 
 @inline
 def end_step(model, o, x, rows, k, h, wanted):
-    """Moves the state in row k, at the end of a step of length h, to the constraints and the wanted energy, and
-    completes the row; returns a status."""
+    """Projects the state in row k, at the end of a step of length h, and completes the row; returns a status."""
     q, v = rows.q[k], rows.v[k]
     status = check(o, q, v)
     # a step in momenta ends on the constraints

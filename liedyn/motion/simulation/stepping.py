@@ -108,8 +108,8 @@ def take_over(rows):
 
 @inline
 def one_step(s):
-    """A step from row 0 with the input in the table; the new state is in row 0. Returns a status; if that is not OK,
-    row 0 is unchanged."""
+    """A step from row 0, which gets the new state, with the input in the table; returns a status. If not OK, row 0
+    is unchanged."""
     status, _ = _loop_at(s.loop, s.model, s.settings, s.work, s.rows, 1, s.about[KNOWN] != 0, 0.0)
     if status == OK:
         take_over(s.rows)
@@ -157,8 +157,7 @@ def begin(s):
 
 @kernel_in_place
 def begin_at(address, check):
-    """`begin`, at an address; returns 1 if `check` and the state in row 0 violates a constraint or penetrates a
-    surface."""
+    """`begin`, at an address; returns 1 if `check` and row 0 violates a constraint or penetrates a surface."""
     s = stepping_at(address)
     begin(s)
     if check == 0:
@@ -268,8 +267,7 @@ class Prepared:
                 statuses(s.model))
 
     def refuse_contacts(self, there):
-        """Raises InputError for one-sided constraints with methods other than Moreau's, which cannot open or close
-        them."""
+        """Raises InputError for one-sided constraints with methods other than Moreau's, which do not switch them."""
         if there.any() and not self.stepping:
             raise InputError(
                 f"steps of method {self.method.name!r} do not see one-sided constraints open and close: "

@@ -120,8 +120,7 @@ class Surfaces:
         return True
 
     def _may_step(self):
-        """True if time-stepping may continue where the run's own steps stop: contacts are closed, and treated as
-        rigid."""
+        """True if time-stepping may continue where the run's own steps stop: closed contacts are treated as rigid."""
         return (self.settler is not None and self.integrator is self.usual
                 and any(status > OFF for status in self.contact_statuses()))
 
@@ -135,8 +134,7 @@ class Surfaces:
         return True
 
     def _take_over(self):
-        """Continues after time-stepping: contacts that its last step closed do not close again, unless they have
-        opened."""
+        """Continues after time-stepping: contacts closed by its last step stay closed, unless they have opened."""
         statuses(self.packed)[:] = self.present()
         self.integrator = self.usual
         gap = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]

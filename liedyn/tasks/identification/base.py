@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 LONGEST = 0.5
 """Largest change of a coordinate [rad, m] in a step of the walk from one closed configuration to the next."""
 TRIALS = 50
-"""Largest number of failed steps in succession, each half as long as the one before; then the walk continues in place.
-"""
+"""Largest number of failed steps in succession, each half of the one before; then the walk continues in place."""
 FARTHEST = 10.0
 """Ratio to the condition number of the constraints at home that the walk does not exceed: it avoids singularities."""
 
@@ -104,8 +103,7 @@ def allowed(robot, q, v, a):
 
 
 NOTHING = 1e-9
-"""Columns below this part of the largest one, and coefficients that contribute less than this part of a column, are
-zero."""
+"""Relative size of columns, and relative contribution of coefficients to a column, that count as zero."""
 INSIDE = (4, 5, 6, 7, 8, 9, 1, 2, 3, 0)  # order of the ten parameters of a body: J, m c, m
 CLEAR = 100.0
 """Factor by which the kept columns must be more independent than the dropped ones."""

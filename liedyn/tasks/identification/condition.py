@@ -21,8 +21,7 @@ _TRIANGLE = np.triu_indices(3)
 
 
 def log_condition(robot, motion, columns, kept, sizes, width):
-    """log(sigma_max / sigma_min) of an open tree's regressor with columns scaled by `sizes`; derivatives by q, v and
-    a."""
+    """log(sigma_max / sigma_min) of a tree's regressor, columns scaled by `sizes`; derivatives by q, v and a."""
     q, v, a = motion
     Y = tree_regressor(robot, q, v, a, columns, width)
     U, s, Vt = np.linalg.svd((Y[..., kept] / sizes).reshape(-1, len(kept)), full_matrices=False)

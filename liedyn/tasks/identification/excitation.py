@@ -201,8 +201,7 @@ def excitation(robot: Robot, duration: float = 10.0, harmonics: int = 5, include
 
 
 def series(t, duration, harmonics):
-    """Factors of the coefficients in positions, velocities and accelerations, three arrays (samples, 1 + 2
-    harmonics)."""
+    """Factors of the coefficients in positions, velocities and accelerations, (samples, 1 + 2 harmonics) each."""
     k = 2.0 * np.pi / duration * np.arange(1, harmonics + 1)
     s, c, one = np.sin(t[:, None] * k), np.cos(t[:, None] * k), np.ones((len(t), 1))
     return (np.concatenate([one, s / k, -c / k], axis=1), np.concatenate([0.0 * one, c, s], axis=1),

@@ -326,8 +326,7 @@ def shapes(wanted, pi, free, data):
 
 
 def joints(wanted, data, pi, y):
-    """By index of a joint parameter: the change of it that causes forces of the size of all forces, and its lower
-    bound."""
+    """By index of a joint parameter: the change that causes forces of the size of all forces; its lower bound."""
     found = {}
     for k, (word, _) in enumerate(wanted, len(pi) - len(wanted)):
         size = np.linalg.norm(data[:, k])

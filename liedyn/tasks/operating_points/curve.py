@@ -26,8 +26,7 @@ MET, FAIR, LOST = 1e-13, 1e-11, 1e-8
 CROSSED = 1e-7
 """Part of the largest singular value of J S below which another branch crosses: the previous tangent is used."""
 APART = 0.3
-"""Part of the smallest singular value of all balances that the previous combinations must retain; else new ones are
-chosen."""
+"""Part of the smallest singular value of all balances that the previous combinations must retain."""
 AROUND, NODES = 0.2, np.array([-1.0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0])
 """Part of a step on both sides of a branch point from which it is interpolated, and the nodes. As steps turn by less
 than half a radian (`continuation.TURNS`), the error is about (0.1)^8."""

@@ -110,7 +110,7 @@ class Problem:
         self.bounds = {_known("bounds", name, known): _pair(name, x) for name, x in (bounds or {}).items()}
 
     def _sort(self, some, free, rates, numbers):
-        """Free names by what they are: inputs, speeds, parameters, coordinates."""
+        """Sorts the unknowns by kind: inputs, speeds, parameters, coordinates."""
         # a name that is also an actuator's means the actuator
         self.inputs = [k for k, name in enumerate(self.actuators) if name in some]
         self.speeds = [name.removeprefix(OF_SPEED) for name in some if name in rates]

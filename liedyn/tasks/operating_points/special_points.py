@@ -253,8 +253,7 @@ class _Step:
         return self.changes(low, middle, at_low, at) + self.changes(middle, high, at, at_high)
 
     def to_the_axis(self, s):
-        """Distance where an eigenvalue that is just right of the axis at s is on the axis, its kind, and the
-        frequency."""
+        """Distance where an eigenvalue just right of the axis at s is on the axis, its kind, and the frequency."""
         right = [x for x in _others(self.at(s).point.A) if x.real > AXIS * self.size]
         near = min(right, key=lambda x: x.real)
         frequency = [abs(float(near.imag))] if abs(near.imag) > AXIS * self.size else []

@@ -27,8 +27,7 @@ class Excess(NamedTuple):
     shrinks: np.ndarray
 
     def largest(self, least):
-        """The largest excess by name, for limits that are exceeded by a larger fraction than `least`, worst ones
-        first."""
+        """The largest excess by name, for limits exceeded by a larger fraction than `least`, worst ones first."""
         worst, amounts = (x.max(axis=0, initial=0.0) for x in (self.parts, self.amounts))
         return {self.names[j]: float(amounts[j]) for j in np.argsort(-worst) if worst[j] > least}
 

@@ -113,8 +113,7 @@ class Collocation:
             hessians.add_by_duration(nodes, np.einsum("kx,kxj->kj", on_f[:, j], by))
 
     def inside(self, z, motion, k, part):
-        """Coordinates in charts k[i], at fractions of intervals k[i], and inputs there: the polynomials of the
-        solution."""
+        """Coordinates in charts k[i] and inputs at fractions of intervals k[i]: the polynomials of the solution."""
         duration, s, (_, _, polynomials) = z[-1], self.points, lobatto(self.points)
         nodes = self._nodes[k]
         of = [rates_in(self.charts, k, type(motion)(*(each[nodes[:, j]] for each in motion))) for j in range(s)]

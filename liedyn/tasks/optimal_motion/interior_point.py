@@ -73,8 +73,7 @@ def solve(problem, x, options):
 
 
 def _solved(problem, method, options, most, before):
-    """Result of `InteriorPoint.found` after at most `most` iterations, their number, status, and whether it
-    converged."""
+    """Result of `InteriorPoint.found` after at most `most` iterations, number of these, status, and convergence."""
     for made in range(most):
         if method.errors(0.0, options) <= 1.0 or made % LOOK == LOOK - 1 and method.is_solution(options):
             return method.found(), made, "converged", True
@@ -96,8 +95,7 @@ class InteriorPoint:
     """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
 
     def __init__(self, problem, x, mu, push, carried):
-        """Starts from x, at least `push` from limits, or mu over their multipliers (of c and of x) where these are
-        known."""
+        """Starts from x, at least `push` from limits, or mu over their multipliers (of c and of x) if known."""
         self.problem, self.mu, self.delta, self.filter = problem, mu, 0.0, []
         self.creeping, self.part = 0, SMALLER
         self.equal = problem.c_low == problem.c_high
@@ -149,8 +147,8 @@ class InteriorPoint:
         self.A = block_array([[diags_array(self.row_scale) @ self.problem.jacobian(x), minus]]).tocsc()
 
     def errors(self, mu, options):
-        """The largest of gradient, complementarity and violation, each divided by its tolerance or, if mu is not zero,
-        by ten times mu."""
+        """The largest of gradient, complementarity and violation, each over its tolerance or, if mu > 0, ten times
+        mu."""
         slope = np.abs(self.gradient + self.A.T @ self.multipliers - self.z_low + self.z_high).max(initial=0.0)
         slack = max(np.abs(z[np.isfinite(room)] * room[np.isfinite(room)] - mu).max(initial=0.0) for z, room in (
             (self.z_low, self.w - self.low), (self.z_high, self.high - self.w)))
@@ -160,8 +158,7 @@ class InteriorPoint:
         return max(slope / options.optimality, slack / options.optimality, beyond / options.feasibility)
 
     def is_solution(self, options):
-        """True at a solution, with the best multipliers of equations: those of steps oscillate if they are not
-        unique."""
+        """True at a solution with the best multipliers of equations: those of steps oscillate if not unique."""
         if self.mu > self._least_mu(options) or np.abs(self.g / self.row_scale).max(initial=0.0) > options.feasibility:
             return False
         return max(self.problem.refined(*self.found())[1:]) <= options.optimality

@@ -89,8 +89,7 @@ def first(robot, setting, mesh, demands, cost, seconds, guess):
 
 
 def again(program, z, mesh):
-    """The program with charts about the motion of z, on the same mesh or another one, and the unknowns of that
-    motion."""
+    """The program with charts about the motion of z, on the same mesh or another; and the unknowns of that motion."""
     t = program.transcription
     plan = t, z, program.evaluate(z).motion
     points = t.points if t.name == "collocation" else t.steps

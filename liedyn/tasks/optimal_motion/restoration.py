@@ -21,8 +21,7 @@ from scipy.sparse import diags_array
 STEPS, SMALLER = 60, 0.9
 """Largest number of steps, and the fraction of violations that may be left."""
 HEAVY = 1e3
-"""Weight of the largest violation relative to barriers and distances, which are of size one; from Waechter and
-Biegler."""
+"""Weight of the largest violation relative to barriers and distances of size one (Waechter and Biegler)."""
 SHORTEST, ARMIJO, STILL = 1e-6, 1e-4, 1e-9
 """The smallest fraction of a step that is tried, the fraction of its slope by which the sum has to fall, and the size
 of steps that count as zero."""

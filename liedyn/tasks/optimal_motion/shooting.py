@@ -75,8 +75,7 @@ class Shooting:
         return x, S, Samples(*(np.concatenate(each) for each in zip(*found)))
 
     def inside(self, z, motion, k, part):
-        """Coordinates in charts k[i], at fractions of intervals k[i], and inputs there: by the same steps, the last one
-        shortened."""
+        """Coordinates in charts k[i] and inputs at fractions of intervals k[i]: the same steps, the last shortened."""
         x, u, duration = self.layout.split(z)
         charts, h, here = self.charts, duration * np.diff(self.mesh)[k] / self.steps, x[k]
         for step in range(self.steps):

@@ -32,8 +32,7 @@ CONES = record(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTO
 
 @inline
 def shifted(cones, k, c, lam, part):
-    """f + part lambda / mu of contact c in step k: normal and three tangential components, some of which may be
-    absent."""
+    """f + part lambda / mu of contact c in step k: normal and three tangential components, if they exist."""
     return (shifted_row(cones, k, c, lam, part, 0), shifted_row(cones, k, c, lam, part, 1),
             shifted_row(cones, k, c, lam, part, 2), shifted_row(cones, k, c, lam, part, 3))
 
@@ -78,8 +77,7 @@ def square(a):
 
 @kernel_in_place
 def cone_cost(cones, k, lam):
-    """Augmented Lagrangian of the contact forces in step k, with multipliers lam; and the largest distance from a
-    cone."""
+    """Augmented Lagrangian of the contact forces in step k, for multipliers lam; largest distance from a cone."""
     added = worst = 0.0
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:

@@ -383,8 +383,7 @@ class MPC(Travelling):
         self._solver, self._step = solver, step
 
     def _shift(self, steps):
-        """Shifts the plan by `steps` steps; the new steps at its end repeat its last knot and use the reference
-        inputs."""
+        """Shifts the plan by `steps` steps; new steps repeat its last knot with the reference inputs."""
         s, count = self._solver, min(int(steps + ROUNDING), self._solver.steps)
         part = steps - count if count < s.steps and steps - count > ROUNDING else 0.0
         if count > 0:

@@ -36,8 +36,7 @@ from liedyn.model.packed_records import MODEL
 from liedyn.tasks.reaching.target_rows import target_errors, target_rows
 
 COORDINATE, SPEED, TARGET, PLACE = range(4)
-"""Kinds of limits: the quantity that they bound. PLACE and the following numbers: axes of the position of a free joint.
-"""
+"""Kinds of limits: the bounded quantity. PLACE and the next numbers: axes of the position of a free joint."""
 
 TargetRows = namedtuple("TargetRows", "records constants weights goals")
 """Targets as in `liedyn.tasks.reaching.target_rows`: weights (rows), goals (1 or knots, 9 targets)."""

@@ -191,8 +191,7 @@ def rest_of(packed):
 
 
 def contact_forces(robots, of_knot, q, v, tau):
-    """By name of a one-sided contact, (steps, 2): normal force and friction at the beginning of each step, zero if
-    open."""
+    """By name of a one-sided contact, (steps, 2): normal force and friction as each step begins, zero if open."""
     robot = robots[0]
     contacts = contacts_of(robot, robot.packed)
     found = {name: np.zeros((len(tau), 2)) for name in contacts.names}

@@ -242,8 +242,7 @@ def _limits(robot, limits, steps, functions):
 
 
 def cost_floor(o, steps):
-    """The cost of deviations of the size of rounding: FINE times a unit for states and targets, FINE times all
-    inputs."""
+    """The cost of deviations of the size of rounding: FINE times a unit for states, targets and inputs."""
     running = np.trace(o.Q[0]) + (o.running.weights ** 2).sum()
     running += (np.diag(o.R) * np.maximum(1.0, np.abs(o.u).max(axis=0)) ** 2).sum()
     return FINE ** 2 * (steps * running + np.trace(o.Q[1]) + (o.final.weights ** 2).sum())

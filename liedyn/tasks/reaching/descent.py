@@ -29,8 +29,7 @@ ROUNDING = 1e-14
 SLOW = 0.1
 """Improvement below which the next step determines the held coordinates carefully."""
 STRAIGHTENING, EXACT = 4, 0.1
-"""Largest number of corrections of a step's second-order errors, and their tolerance relative to the floors of the
-levels."""
+"""Largest number of corrections of second-order errors, and their tolerance relative to the levels' floors."""
 FAR = 0.1
 """Smallest fraction to which a step is shortened: below, its angles are bounded one by one."""
 SMALLEST_STEP = 1e-13

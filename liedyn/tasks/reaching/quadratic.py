@@ -10,8 +10,7 @@ from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
 RANK = 1e-9
 """Singular values of the equations below this part of the largest one count as zero."""
 CONTRADICTION = 1e-7
-"""Residual of redundant equations, relative to their largest number or 1, that is admitted: solvers are exact to 1e-8.
-"""
+"""Residual of redundant equations, relative to their largest number or 1, that is admitted (solvers: 1e-8)."""
 ACCURACY = 1e-10
 
 

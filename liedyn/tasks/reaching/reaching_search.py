@@ -32,8 +32,7 @@ WAITING = -2
 
 @kernel_in_place
 def reflect(model, problem, tries, room, q, out):
-    """out = q reflected at the middle of its limits, at a smaller distance each time; beside q if that is the same
-    place."""
+    """out = q reflected at the middle of its limits, at a smaller distance each time; next to q if out would be q."""
     copy_to(q, out)
     moved, part = False, 1.0 - (tries + 1) / REFLECTIONS
     for j in range(problem.places.size):

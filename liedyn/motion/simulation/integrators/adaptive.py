@@ -44,8 +44,7 @@ SHORTEST = 10.0
 LOOKS = 10
 """Number of times within a step of a solver at which guards are evaluated."""
 SHORTER = 0.2
-"""Factor by which a step is shortened if a stage cannot be evaluated: the one of SciPy's solvers for a too large error.
-"""
+"""Factor by which a step is shortened if a stage cannot be evaluated, as by SciPy's solvers for large errors."""
 LARGEST_TURN = 1.0
 """Rotation [rad] of a ball or free joint at which the centre is moved: far from 2 pi, and not often."""
 

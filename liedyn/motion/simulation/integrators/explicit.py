@@ -113,8 +113,7 @@ def explicit_step(model, o, x, rows, k, l, t, row, energy):
 
 @inline
 def step_in_parts(model, o, x, rows, base, k, parts, energy):
-    """Row k + 1 by `parts` steps from row `base`; returns a status. x.nearest[0] becomes the largest condition number.
-    """
+    """Row k + 1 by `parts` steps from row `base`; returns a status. x.nearest[0] gets the largest condition number."""
     end, held = rows.t[k + 1], rows.held[k + 1]
     first, row, status = rows.t[base], rows.held[base], OK
     for number in range(parts):

@@ -67,8 +67,7 @@ Stage = namedtuple("Stage", "base rate q v u_dot a")
 
 @kernel
 def readers(dependent):
-    """Rows that read the coordinates not marked as dependent, -1 for each (none is of a cut joint), and their indices.
-    """
+    """Rows that read the independent coordinates, -1 for each as none is of a cut joint, and their indices."""
     places = np.flatnonzero(dependent == 0)
     R = np.zeros((places.size, dependent.size))
     for k in range(places.size):
@@ -91,8 +90,7 @@ def read(c, of_q, of_v, k):
 
 @kernel_in_place
 def close_loop(o, x, t, q, v, local):
-    """Adds the feedback and the force elements to local.A, the local state space by (y, w): A + B (F_q N dy +
-    F_v X (dy, dw))."""
+    """Adds feedback and force elements to local.A: A + B (F_q N dy + F_v X (dy, dw))."""
     nu = x.actuators.shape[1]
     if o.feedback_address != 0:
         call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
