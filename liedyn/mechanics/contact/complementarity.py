@@ -10,8 +10,8 @@ along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and p
 slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is.
 
 A solution is computed by following a path through the interior of the cones
-(`liedyn.mechanics.contact.cone_interior_point`), which works for dependent contacts, too: a box on the floor has four
-corners there, of which three determine its motion. Newton steps on the projections (Alart and Curnier 1991),
+(`liedyn.mechanics.contact.cone_interior_point`), which works for dependent contacts, too, such as the four corners of a
+box on the floor. Newton steps on the projections (Alart and Curnier 1991),
 
     P_n = max(0, P_n - r u_n)        P_t = projection of P_t - r u_t on the disk of radius mu P_n,
 

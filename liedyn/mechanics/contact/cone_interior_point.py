@@ -35,7 +35,7 @@ END = 1e-13
 GOLDEN = 0.6180339887498949
 """Fractional parts of its multiples are spread evenly, for any number of them."""
 MOST = 0.5
-"""Largest factor by which a step reduces m."""
+"""Largest ratio of the m that a step aims for to the current one."""
 STUCK = 1e-2
 """Fraction of a step below which there is no progress."""
 SLOW = 0.3
@@ -247,10 +247,10 @@ def predicted(cones, path, steps, part):
 def interior_point(problem, unit, least, reach, uneven, P):
     """Follow the path, P (k) in place; returns the residual of the equations, relative to the motion `unit`.
 
-    `least` is the smallest factor by which a step reduces m, `reach` the fraction of the way to the boundary that it
-    goes: small factors and nearly the whole way are fast, other values succeed where these do not. With `uneven`,
-    contacts have different shares of m: another path, for problems where this one ends early because the conditions are
-    not monotone.
+    `least` is the smallest ratio of the m that a step aims for to the current one, `reach` the fraction of the way to
+    the boundary that it goes: small ratios and nearly the whole way are fast, other values succeed where these do not.
+    With `uneven`, contacts have different shares of m: another path, for problems where this one ends early because the
+    conditions are not monotone.
     """
     cones = cones_of(problem, unit)
     count, K, p = cones.contact.size, cones.b.size, problem.Y.shape[1]

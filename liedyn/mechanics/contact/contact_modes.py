@@ -26,7 +26,7 @@ from liedyn.model.packed import ON, OPEN, SLIDING
 WATCHED = "watched contacts"
 """Key of `robot._memo`."""
 LESS = 1e-6
-"""Fraction of the friction limit: contacts that could do with less friction are not about to slip."""
+"""A contact is about to slip if it cannot stick with its friction coefficient reduced by this fraction."""
 
 
 def watched(robot):
