@@ -11,8 +11,6 @@ for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 gc.set_threshold(20_000, 10, 10)
 """What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
-
-
 WARMED = "LIEDYN_TESTS_WARMED"
 """What `liedyn warmup` has printed before the workers began: a test of the command line looks there first."""
 LONG = ["docs", "benchmarks", "additions", "notebooks", "cli", "large", "specialization", "starting", "casadi", "jax"]
