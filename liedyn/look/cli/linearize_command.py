@@ -11,12 +11,13 @@ import numpy as np
 
 from liedyn.machine.errors import InputError, LiedynError, suggestion
 from liedyn.machine.texts import printable
+from liedyn.mechanics.constraints.closer import Rule, iteration
 from liedyn.mechanics.constraints.independent import choose, choose_positions, choose_speeds
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
 STEP = 1e-3  # truncation error about STEP^4; rounding error about 1e-16 / STEP
 STENCIL = ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))
-NEWTON_STEPS = 12
+STEPS = Rule(steps=12, rounding=1e-15, enough=1e-9, slow=0.5, growth=np.inf)  # by their sizes
 
 
 def central_differences(robot, ss, independent):
@@ -90,13 +91,18 @@ class _Reduced:
 
     def configuration(self, y):
         """The closed configuration with deviation y, by Newton's method from the operating point."""
-        q, holonomic = self.q, self.robot.holonomic
-        for _ in range(NEWTON_STEPS):
-            error = np.concatenate([ld.closure_error(self.robot, q)[holonomic], self.deviation(self.q, q) - y])
-            step = self.solve(q, holonomic, self.y, -error)
-            q = ld.integrate(self.robot, q, step)
-            if np.abs(step).max(initial=0.0) < 1e-15:
-                break
+        q, step, holonomic = self.q.copy(), np.empty(self.robot.nv), self.robot.holonomic
+
+        def next_step(robot, y, q):
+            error = np.concatenate([ld.closure_error(robot, q)[holonomic], self.deviation(self.q, q) - y])
+            step[:] = self.solve(q, holonomic, self.y, -error)
+            return np.abs(step).max(initial=0.0)
+
+        def take_step(robot, y, q):
+            q[:] = ld.integrate(robot, q, step)
+            return True
+
+        iteration(next_step, take_step)(self.robot, y, STEPS, q)
         return q
 
     def solve(self, q, rows, chosen, right):

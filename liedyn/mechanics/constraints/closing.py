@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.mechanics.constraints.closer import Rule, closer
 from liedyn.mechanics.constraints.closing_steps import (
     LARGEST_STEP, ROUNDING, SMALLEST_PART, Held, begin_step, errors, put_step, room_for, shorter_way, take_step,
 )
@@ -45,19 +46,32 @@ class Goals(NamedTuple):
     values: np.ndarray
 
 
+@inline
+def largest_error(model, of, q):
+    """The largest error at q, as the step to it has left it."""
+    return of[3].open[0]
+
+
+@inline
+def step_by_clusters(model, of, q):
+    """A step of each cluster that is open; False if none can be taken."""
+    held, goal, tolerance, room = of
+    begin_step(room)
+    put_step(model, q, held, room)
+    return take_step(model, held, goal, tolerance, room, q)
+
+
+_close = closer(largest_error, step_by_clusters)
+
+
 @kernel_in_place
 def newton(model, held, goal, tolerance, room, q):
     """Close q as well as rounding allows, without moving held coordinates; returns the largest error."""
-    size = errors(model, q, held, goal, room, room.error)
-    for k in range(ITERATIONS):
-        if size <= ROUNDING or not size < np.inf:
-            break
-        begin_step(room, k == 0)
-        put_step(model, q, held, room)
-        moved, size = take_step(model, held, goal, tolerance, room, q)
-        if not moved:
-            break
-    return size
+    for c in range(room.part.size):
+        room.part[c] = 1.0
+    room.open[0] = errors(model, q, held, goal, room, room.error)
+    _close(model, (held, goal, tolerance, room), Rule(ITERATIONS, ROUNDING, tolerance, np.inf, np.inf), q)
+    return room.open[0]
 
 
 @kernel_in_place

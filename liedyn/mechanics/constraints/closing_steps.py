@@ -97,13 +97,14 @@ class ClosingRoom(NamedTuple):
     square: np.ndarray  # by cluster: sum of squared errors
     trial_size: np.ndarray  # by cluster: largest error of the trial
     trial_square: np.ndarray
+    open: np.ndarray  # (1) the largest error of all
     block: Block
     step: np.ndarray  # (nv)
     part_step: np.ndarray
     trial: np.ndarray  # (nq)
 
 
-ROOM = group(ClosingRoom, *[VECTOR] * 3, *[MATRIX] * 2, *[VECTOR] * 3, *[INTEGERS] * 2, *[VECTOR] * 5, BLOCK,
+ROOM = group(ClosingRoom, *[VECTOR] * 3, *[MATRIX] * 2, *[VECTOR] * 3, *[INTEGERS] * 2, *[VECTOR] * 6, BLOCK,
              *[VECTOR] * 3)
 
 
@@ -172,8 +173,8 @@ def room_for(model, virtual):
     clear_clusters(model, virtual, G, E)
     return ClosingRoom(
         np.empty(world_size(model)), np.ones(m), np.empty(nz), G, E, np.empty(m + k), np.empty(m + k), weights, of_rows,
-        of_dofs, np.empty(count), np.empty(count), np.empty(count), np.empty(count), np.empty(count), block,
-        np.empty(n), np.empty(n), np.empty(model.ints[NQ]))
+        of_dofs, np.empty(count), np.empty(count), np.empty(count), np.empty(count), np.empty(count), np.empty(1),
+        block, np.empty(n), np.empty(n), np.empty(model.ints[NQ]))
 
 
 @inline
@@ -343,7 +344,7 @@ def take_step(model, held, goal, tolerance, room, q):
     """Move q by room.step, or by fractions of it that reduce the clusters' errors; a cluster without such a fraction is
     done.
 
-    Returns whether any coordinate has moved, and the result of `errors` at the new q.
+    Returns whether any coordinate has moved; the result of `errors` at the new q is in room.open.
     """
     while True:
         for j in range(room.step.size):
@@ -359,16 +360,18 @@ def take_step(model, held, goal, tolerance, room, q):
                 room.part[c], again = part if part > SMALLEST_PART else 0.0, True
             moved = moved or room.part[c] > 0.0
         if not moved:
-            return False, errors(model, q, held, goal, room, room.error)
+            room.open[0] = errors(model, q, held, goal, room, room.error)
+            return False
         if not again:
             copy_to(room.trial, q)
             copy_to(room.trial_error, room.error)
-            return True, largest
+            room.open[0] = largest
+            return True
 
 
 @kernel_in_place
-def begin_step(room, first):
+def begin_step(room):
     """Mark the clusters that move: those not yet closed to rounding and still making progress."""
     put_sizes(room, room.error, room.size, room.square)
     for c in range(room.part.size):
-        room.part[c] = 1.0 if room.size[c] > ROUNDING and (first or room.part[c] > 0.0) else 0.0
+        room.part[c] = 1.0 if room.size[c] > ROUNDING and room.part[c] > 0.0 else 0.0

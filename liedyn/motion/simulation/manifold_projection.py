@@ -27,6 +27,7 @@ from liedyn.machine.linalg.nearest import (
 )
 from liedyn.machine.linalg.vectors import add_multiple, inner
 from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.closer import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel
 from liedyn.mechanics.tree.configuration import integrate_kernel
@@ -85,16 +86,6 @@ def relative_size(x):
 
 
 @inline
-def is_closed(o, size, before):
-    """True if a residual is rounding, or has ceased to fall, as with slightly contradictory redundant rows.
-
-    Near a singular configuration a residual g causes an error g / s of the configuration, s the smallest singular value
-    of G, and errors g / s^2 and g / s^3 of the velocities and accelerations: no residual above rounding is negligible.
-    """
-    return size <= ROUNDING or (size <= o.tolerance and size > 0.5 * before)
-
-
-@inline
 def is_reduced(model, o):
     """True if the nearest change is computed in independent velocities (long chains of loops), not by x.L, x.Y."""
     return is_long(model) and o.energy == FREE_ENERGY
@@ -134,22 +125,41 @@ def correction(model, o, x, left, rows, dependent):
 
 
 @inline
+def left_open(model, of, q):
+    """The largest residual at q; leaves the pose of q in x.world, and G."""
+    x = of[1]
+    world_positions(SCALAR, model, q, x.world)
+    residual_rows(model, q, x.world, x.residual)
+    put_jacobian(model, q, x)
+    return relative_size(x)
+
+
+@inline
+def correct_positions(model, of, q):
+    """A step by `correction`."""
+    o, x, dependent = of
+    correction(model, o, x, x.residual, x.holonomic, dependent)
+    integrate_kernel(model, q, x.vector[0], q)
+    return True
+
+
+_close = closer(left_open, correct_positions)
+
+
+@inline
+def rule_of(tolerance):
+    """Positions are closed to rounding, or to this tolerance if the residual has ceased to fall.
+
+    Near a singular configuration a residual g leaves an error g / s of the configuration, s the smallest singular value
+    of G, and the next velocities and accelerations are off by g / s^2 and g / s^3: no residual above rounding is small.
+    """
+    return Rule(ITERATIONS, ROUNDING, tolerance, 0.5, np.inf)
+
+
+@inline
 def close_positions(model, o, x, q, dependent):
     """Newton's method on g(q) = 0 by `correction`; writes the pose of q to x.world, and x.G. False if not converged."""
-    before = 1e300
-    for _ in range(ITERATIONS):
-        world_positions(SCALAR, model, q, x.world)
-        residual_rows(model, q, x.world, x.residual)
-        put_jacobian(model, q, x)
-        size = relative_size(x)
-        if is_closed(o, size, before):
-            return True
-        if not size < 1e100:
-            return False
-        before = size
-        correction(model, o, x, x.residual, x.holonomic, dependent)
-        integrate_kernel(model, q, x.vector[0], q)
-    return before <= o.tolerance
+    return _close(model, (o, x, dependent), rule_of(o.tolerance), q)
 
 
 @inline

@@ -15,6 +15,7 @@ from liedyn.machine.compiled.jit import inline, inline_array, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.simd.comparisons import larger, magnitude
 from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.mechanics.constraints.closer import closer
 from liedyn.mechanics.constraints.constraint_rows import clear_rows
 from liedyn.mechanics.constraints.cut_joints import closure_kernel
 from liedyn.mechanics.constraints.elimination import elimination_size
@@ -27,7 +28,7 @@ from liedyn.mechanics.tree.crba import crba_kernel, crba_size
 from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
 from liedyn.model.calls.batches import aligned, batch, gather
 from liedyn.model.packed import NV, N_ROWS
-from liedyn.motion.simulation.manifold_projection import ITERATIONS, ROUNDING
+from liedyn.motion.simulation.manifold_projection import rule_of
 from liedyn.motion.simulation.singular_passages import NEAR
 
 Plan = namedtuple("Plan", "start end dt steps record independent projects tolerance rank_tolerance")
@@ -116,32 +117,43 @@ def residual_sizes(x, row_sizes):
     return size
 
 
+@inline
+def left_open_in_lanes(model, of, q):
+    """The largest residual of any run at q, NaN if one is; leaves residuals in x.gamma, G, and the pose of q."""
+    x, _, _, row_sizes = of
+    world_positions(LANES, model, q, x.world)
+    clear_rows(x.gamma)
+    clear_rows(x.G)
+    closure_kernel(LANES, model, x.world, x.gamma)
+    cut_jacobian_kernel(LANES, model, x.world, False, x.G)
+    store(LANES, x.work, 3, residual_sizes(x, row_sizes))
+    size = 0.0
+    for l in range(WIDTH):
+        if np.isnan(x.work[3 * WIDTH + l]):
+            return np.nan
+        size = max(size, x.work[3 * WIDTH + l])
+    return size
+
+
+@inline
+def correct_in_lanes(model, of, q):
+    """The nearest change, of all runs."""
+    x, choosable, plan, _ = of
+    return nearest_change(model, x, choosable, plan, x.gamma, q)
+
+
+_close = closer(left_open_in_lanes, correct_in_lanes)
+
+
 @kernel_in_place
 def project_runs(model, x, choosable, plan, row_sizes):
     """`liedyn.motion.simulation.manifold_projection.project` for W runs: False if they cannot continue together.
 
-    All make as many Newton steps as the slowest one needs; x.near is set so that runs which are not closed then leave.
+    All make as many Newton steps as the slowest one needs.
     """
     crba_kernel(LANES, model, x.q, x.world, x.M)
-    before = 1e300
-    for _ in range(ITERATIONS):
-        world_positions(LANES, model, x.q, x.world)
-        clear_rows(x.gamma)
-        clear_rows(x.G)
-        closure_kernel(LANES, model, x.world, x.gamma)
-        cut_jacobian_kernel(LANES, model, x.world, False, x.G)
-        store(LANES, x.work, 3, residual_sizes(x, row_sizes))
-        size = 0.0
-        for l in range(WIDTH):
-            size = max(size, x.work[3 * WIDTH + l])
-        if size <= ROUNDING or size <= plan.tolerance and size > 0.5 * before:
-            break
-        before = size
-        if not size < 1e100 or not nearest_change(model, x, choosable, plan, x.gamma, x.q):
-            return False
-    for l in range(WIDTH):
-        if not x.work[3 * WIDTH + l] <= plan.tolerance:
-            x.near[l] = np.inf
+    if not _close(model, (x, choosable, plan, row_sizes), rule_of(plan.tolerance), x.q):
+        return False
     world_velocities(LANES, model, x.v, x.world)
     clear_rows(x.gamma)
     cut_velocity_kernel(LANES, model, x.world, False, x.gamma)

@@ -6,6 +6,7 @@ import numpy as np
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.closer import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows, jacobian_rows, residual_rows
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows
@@ -132,39 +133,48 @@ def put_loops(model, q, room):
             room.G[i, :] = 0.0
 
 
+@inline
+def open_loops(model, of, q):
+    """The largest closure error; leaves the pose of q, and what `put_loops` does."""
+    room = of[1]
+    world_positions(SCALAR, model, q, room.world)
+    put_loops(model, q, room)
+    return largest_size(room.g)
+
+
+@inline
+def step_within(model, of, q):
+    """The shortest step of the coordinates that are not held; what comes to a limit stays there."""
+    problem, room = of
+    for j in range(room.closing.size):
+        room.closing[j] = 0.0
+    close_step(room.G, room.g, room.steps, room.closing)
+    for j in range(room.closing.size):
+        room.closing[j] = min(max(room.closing[j], -LARGEST_STEP), LARGEST_STEP)
+    displace(model, q, room.closing, q)
+    for j in range(problem.places.size):
+        k = problem.places[j]
+        if k >= 0 and (q[k] < problem.lower[j] or q[k] > problem.upper[j]):
+            q[k] = min(max(q[k], problem.lower[j]), problem.upper[j])
+            room.steps.held[j] = 1
+    return True
+
+
+_close = closer(open_loops, step_within)
+
+
 @kernel_in_place
 def close_within(model, problem, room, q):
     """Closes a nearly closed q by least-norm steps within its limits; its pose is stored. False if it does not close.
 
     A coordinate that reaches a limit stays there.
     """
-    world_positions(SCALAR, model, q, room.world)
     if room.g.size == 0:
+        world_positions(SCALAR, model, q, room.world)
         return True
     for j in range(problem.fixed.size):
         room.steps.held[j] = problem.fixed[j]
-    before = np.inf
-    for _ in range(CLOSING):
-        put_loops(model, q, room)
-        size = largest_size(room.g)
-        if size <= CLOSED:
-            return True
-        if not size < 0.9 * before:
-            return size <= 10.0 * CLOSED
-        before = size
-        for j in range(room.closing.size):
-            room.closing[j] = 0.0
-        close_step(room.G, room.g, room.steps, room.closing)
-        for j in range(room.closing.size):
-            room.closing[j] = min(max(room.closing[j], -LARGEST_STEP), LARGEST_STEP)
-        displace(model, q, room.closing, q)
-        for j in range(problem.places.size):
-            k = problem.places[j]
-            if k >= 0 and (q[k] < problem.lower[j] or q[k] > problem.upper[j]):
-                q[k] = min(max(q[k], problem.lower[j]), problem.upper[j])
-                room.steps.held[j] = 1
-        world_positions(SCALAR, model, q, room.world)
-    return False
+    return _close(model, (problem, room), Rule(CLOSING, CLOSED, 10.0 * CLOSED, 0.9, 0.9), q)
 
 
 @kernel_in_place
