@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from liedyn.machine.compiled.jit import inline, kernel
-from liedyn.mechanics.constraints.closer import Rule, closer, iteration
+from liedyn.mechanics.constraints.closing import Rule, closer, iteration
 
 RULE = Rule(steps=20, rounding=1e-15, enough=1e-9, slow=0.5, growth=0.9)
 

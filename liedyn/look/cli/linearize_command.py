@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.machine.errors import InputError, LiedynError, suggestion
 from liedyn.machine.texts import printable
-from liedyn.mechanics.constraints.closer import Rule, iteration
+from liedyn.mechanics.constraints.closing import Rule, iteration
 from liedyn.mechanics.constraints.independent import choose, choose_positions, choose_speeds
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 

@@ -4,13 +4,16 @@ Newton steps on the manifold are in `liedyn.mechanics.constraints.closing_steps`
 parents' axes (`liedyn.mechanics.tree.places`), so that a held coordinate is an entry of q. Held coordinates move to
 their targets along a path from the closed guess, in parts: every point of the path is closed before the next part is
 tried, and so the branch of the guess does not change.
+
+The iteration itself, g(q) = 0 by Newton's method, is one for all that close constraints: `closer` makes it of two
+functions. One measures how much is left open at q, and prepares a step. The other takes the step: the shortest one, in
+any metric; within limits; of some coordinates, or of some rows. In compiled code it costs what a written loop would.
 """
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.mechanics.constraints.closer import Rule, closer
 from liedyn.mechanics.constraints.closing_steps import (
     LARGEST_STEP, ROUNDING, SMALLEST_PART, Held, begin_step, errors, put_step, room_for, shorter_way, take_step,
 )
@@ -44,6 +47,81 @@ class Goals(NamedTuple):
     held: Held
     q: np.ndarray
     values: np.ndarray
+
+
+class Rule(NamedTuple):
+    """When the iteration ends; sizes are what `measure` returns.
+
+    Attributes
+    ----------
+    steps : int
+        Largest number of steps.
+    rounding : float
+        Closed, whatever was before: less cannot be had.
+    enough : float
+        Closed, if no step makes it smaller any more, as where rows contradict each other a little.
+    slow : float
+        Part of the size before from which on a step has not made it smaller.
+    growth : float
+        Where the size is not below this part of the one before, the iteration is given up.
+    """
+
+    steps: int
+    rounding: float
+    enough: float
+    slow: float
+    growth: float
+
+
+def iteration(measure, correct):
+    """``close(model, x, rule, q)``, a plain function: moves q to g(q) = 0; is it closed then?
+
+    Parameters
+    ----------
+    measure : callable
+        ``measure(model, x, q)``: how much is left open at q, one number, not finite where there is no saying.
+    correct : callable
+        ``correct(model, x, q)``: takes a step from q; False if there is none.
+
+    Returns
+    -------
+    callable
+        `x` is whatever the two take, `rule` a `Rule`. The last call but that of `correct` after the last step was that
+        of `measure` at q.
+
+    Examples
+    --------
+    The root of two:
+
+    >>> close = iteration(lambda model, x, q: abs(q[0] ** 2 - 2.0), lambda model, x, q: x(q))
+    >>> def step(q):
+    ...     q[0] -= (q[0] ** 2 - 2.0) / (2.0 * q[0])
+    ...     return True
+    >>> q = np.array([1.0])
+    >>> close(None, step, Rule(10, 1e-15, 1e-12, 0.5, np.inf), q), round(float(q[0]), 12)
+    (True, 1.414213562373)
+    """
+    def close(model, x, rule, q):
+        before = np.inf
+        for _ in range(rule.steps):
+            size = measure(model, x, q)
+            if size <= rule.rounding or (size <= rule.enough and size > rule.slow * before):
+                return True
+            if not size < rule.growth * before:
+                return False
+            before = size
+            if not correct(model, x, q):
+                break
+        return before <= rule.enough
+
+    return close
+
+
+def closer(measure, correct):
+    """`iteration` of two helpers or kernels, as a helper of compiled code."""
+    close = iteration(measure, correct)
+    close.__name__ = close.__qualname__ = f"close_by_{correct.__name__}"  # its code has its name in common with none
+    return inline(close)
 
 
 @inline

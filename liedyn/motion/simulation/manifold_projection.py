@@ -27,7 +27,7 @@ from liedyn.machine.linalg.nearest import (
 )
 from liedyn.machine.linalg.vectors import add_multiple, inner
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.closer import Rule, closer
+from liedyn.mechanics.constraints.closing import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel
 from liedyn.mechanics.tree.configuration import integrate_kernel

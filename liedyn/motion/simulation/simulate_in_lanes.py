@@ -15,7 +15,7 @@ from liedyn.machine.compiled.jit import inline, inline_array, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.simd.comparisons import larger, magnitude
 from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
-from liedyn.mechanics.constraints.closer import closer
+from liedyn.mechanics.constraints.closing import closer
 from liedyn.mechanics.constraints.constraint_rows import clear_rows
 from liedyn.mechanics.constraints.cut_joints import closure_kernel
 from liedyn.mechanics.constraints.elimination import elimination_size

@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.closer import Rule, closer
+from liedyn.mechanics.constraints.closing import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows, jacobian_rows, residual_rows
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows

@@ -38,11 +38,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import types
 
-from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.closer import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
@@ -81,46 +80,6 @@ STILL = 1e-10
 # ---- impulses
 
 
-@inline
-def deepest_penetration(model, x, contacts):
-    """The deepest penetration of contacts, by x.residual."""
-    deepest = 0.0
-    for c in range(contacts.index.size):
-        deepest = max(deepest, -contacts.side[c] * x.residual[loop_rows(model, contacts.index[c])[0]])
-    return deepest
-
-
-@inline
-def measure_pushed(model, of, q):
-    """The largest residual of the rows in use, to which those of contacts that are penetrated come; leaves x.residual.
-    """
-    _, x, contacts, use = of
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
-    size = 0.0
-    for c in range(contacts.index.size):
-        r = loop_rows(model, contacts.index[c])[0]
-        if contacts.side[c] * x.residual[r] < 0.0:
-            use[r] = 1
-    for r in range(use.size):
-        if use[r] != 0:
-            size = max(size, abs(x.residual[r]))
-    return size
-
-
-@inline
-def push(model, of, q):
-    """A step by `correction`, of the rows in use."""
-    o, x, _, use = of
-    jacobian_rows(model, q, x.world, x.G)
-    correction(model, o, x, x.residual, use, x.order[:0])
-    integrate_kernel(model, q, x.vector[0], q)
-    return True
-
-
-_push_out = closer(measure_pushed, push)
-
-
 @kernel_in_place
 def push_out(model, o, x, contacts, use, q):
     """Projects q on the equations and out of penetrated contacts; all contacts have rows. Returns the deepest
@@ -129,35 +88,27 @@ def push_out(model, o, x, contacts, use, q):
     `use` (m) marks rows: those closed at first, and those of contacts that were reached in between.
     """
     metric(model, o, x, q)
-    _push_out(model, (o, x, contacts, use), Rule(ITERATIONS + 1, 1e-14, 1e-12, 0.5, np.inf), q)
-    return deepest_penetration(model, x, contacts)
-
-
-@inline
-def measure_lifted(model, of, q):
-    """The deepest penetration, or the largest residual of an equation; leaves what is to be gained in room.c."""
-    x, contacts, room = of[1:4]
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
-    size = deepest_penetration(model, x, contacts)
-    for r in range(room.c.size):
-        room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
-        size = max(size, abs(room.c[r]) if room.equal[r] else 0.0)
-    return size
-
-
-@inline
-def lift(model, of, q):
-    """The step of frictionless contacts."""
-    o, x, _, room, touching, none, dq, P = of
-    jacobian_rows(model, q, x.world, x.G)
-    if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
-        return False
-    integrate_kernel(model, q, dq, q)
-    return True
-
-
-_lift_out = closer(measure_lifted, lift)
+    deepest, before = 0.0, np.inf
+    for number in range(ITERATIONS + 1):
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
+        size, deepest = 0.0, 0.0
+        for c in range(contacts.index.size):
+            r = loop_rows(model, contacts.index[c])[0]
+            if contacts.side[c] * x.residual[r] < 0.0:
+                if use[r] == 0:
+                    use[r], before = 1, np.inf
+                deepest = max(deepest, -contacts.side[c] * x.residual[r])
+        for r in range(use.size):
+            if use[r] != 0:
+                size = max(size, abs(x.residual[r]))
+        if size <= 1e-14 or number == ITERATIONS or (size < 1e-12 and size > 0.5 * before):
+            break
+        before = size
+        jacobian_rows(model, q, x.world, x.G)
+        correction(model, o, x, x.residual, use, x.order[:0])
+        integrate_kernel(model, q, x.vector[0], q)
+    return deepest
 
 
 @kernel
@@ -167,7 +118,7 @@ def lift_out(model, o, x, contacts, room, q):
     Each step solves frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. Returns the deepest
     penetration left.
     """
-    size = contacts.index.size
+    size, deepest = contacts.index.size, np.inf
     first, count = np.arange(size), np.ones(size, np.int64)
     rows, none, dq, P = np.empty(size, np.int64), np.zeros(room.half.size), np.empty(room.half.size), np.empty(
         room.force.size)
@@ -175,9 +126,23 @@ def lift_out(model, o, x, contacts, room, q):
         rows[k] = loop_rows(model, contacts.index[k])[0]
     touching = Touching(rows, first, count, np.zeros(size), np.zeros(size, types.boolean), np.zeros((size, 3)),
                         contacts.side, np.zeros(size))
-    rule = Rule(ITERATIONS + 1, 1e-13, DEEPEST, 0.5, np.inf)
-    _lift_out(model, (o, x, contacts, room, touching, none, dq, P), rule, q)
-    return deepest_penetration(model, x, contacts)
+    for number in range(ITERATIONS + 1):
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
+        before, deepest, largest = deepest, 0.0, 0.0
+        for k in range(size):
+            deepest = max(deepest, -contacts.side[k] * x.residual[rows[k]])
+        for r in range(room.c.size):
+            room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
+            largest = max(largest, abs(room.c[r]) if room.equal[r] else 0.0)
+        if max(deepest, largest) <= 1e-13 or number == ITERATIONS or (
+                max(deepest, largest) < DEEPEST and deepest > 0.5 * before):
+            break
+        jacobian_rows(model, q, x.world, x.G)
+        if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
+            break
+        integrate_kernel(model, q, dq, q)
+    return deepest
 
 
 @kernel
