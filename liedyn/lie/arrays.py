@@ -164,7 +164,7 @@ def _loop(function, count):
 def lie_function(*arguments: Argument, returns: tuple[int, ...]) -> Callable[[Function], Function]:
     """Decorator: publish a function of arrays to Python, with checks and batches, and to ``@njit`` code.
 
-    *arguments are name, shape and check of each argument, `returns` is the shape of the result.
+    `arguments` are name, shape and check of each argument, `returns` is the shape of the result.
     """
 
     def publish(function):
