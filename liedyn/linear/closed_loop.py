@@ -118,10 +118,8 @@ class ElementLoop(Loop):
 def operating_points(robot, q, v, tau, u):
     """Leading shape, rows of q, v and tau, and a `Loop` if tau or u is a feedback or the robot has force elements.
 
-    Raises
-    ------
-    InputError
-        Both tau and u are given, or neither; a function has no derivative; or what `states` and `Loop.at` raise.
+    Raises InputError if both tau and u are given, or neither, or a function has no derivative; and what `states` and
+    `Loop.at` raise.
     """
     if (tau is None) == (u is None):
         raise InputError("give tau, the forces of all coordinates, or u, those of the actuators")

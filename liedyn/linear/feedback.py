@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 def split(name, given):
     """(f, df) if a pair is given; df is None if numbers or a single function are given.
 
-    Raises
-    ------
-    InputError
-        It is a pair of anything but two functions.
+    Raises InputError if it is a pair of anything but two functions.
     """
     if not (isinstance(given, (tuple, list)) and any(map(callable, given))):  # numbers, or a function alone
         return given, None
@@ -43,10 +40,7 @@ def split(name, given):
 def value(name, f, t, q, v, size):
     """f(t, q, v) as an array.
 
-    Raises
-    ------
-    InputError
-        f fails, or does not return `size` finite numbers.
+    Raises InputError if f fails, or does not return `size` finite numbers.
     """
     return _finite(name, "f", _call(name, "f", f, t, q, v), (size,), t)
 
@@ -54,10 +48,7 @@ def value(name, f, t, q, v, size):
 def derivatives(name, df, t, q, v, size):
     """(by_q, by_v) of df(t, q, v).
 
-    Raises
-    ------
-    InputError
-        df fails, or does not return two finite arrays of shape (size, nv).
+    Raises InputError if df fails, or does not return two finite arrays of shape (size, nv).
     """
     found = _call(name, "df", df, t, q, v)
     if not isinstance(found, (tuple, list)) or len(found) != 2:

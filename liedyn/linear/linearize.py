@@ -177,10 +177,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
 def _settled(robot, lead, q, v, tau, forces, tolerance):
     """The robot with the contacts in the modes of these states, and the friction of those that slide.
 
-    Raises
-    ------
-    InputError
-        A contact is at a transition, or contact modes differ between states.
+    Raises InputError if a contact is at a transition, or contact modes differ between states.
     """
     settled = []
     for b, state in enumerate(zip(q, v, tau, forces)):

@@ -25,12 +25,8 @@ are those of the manifold, and do not exist off it."""
 def require_consistent(robot, q, v, residual, psi, tolerance):
     """Requires a state on the constraint manifold; returns the largest closure error.
 
-    Raises
-    ------
-    ClosureError
-        A loop is open, or another constraint is not met.
-    InputError
-        The velocity violates a constraint.
+    Raises ClosureError if a loop is open, or another constraint is not met. Raises InputError if the velocity violates
+    a constraint.
     """
     if not len(residual):
         return 0.0

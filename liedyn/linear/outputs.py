@@ -53,10 +53,7 @@ class OutputPlan:
 def output_plan(robot, names, chosen):
     """The plan for outputs by name; `chosen` are the independent coordinates, used if names is None.
 
-    Raises
-    ------
-    InputError
-        An output of unknown kind, or of an unknown coordinate, body or loop.
+    Raises InputError if an output is of unknown kind, or of an unknown coordinate, body or loop.
     """
     if not names:
         return OutputPlan(chosen.names, NO_OUTPUTS)

@@ -74,10 +74,7 @@ class Deviation:
     def state(self, q, v):
         """One checked state.
 
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+        Raises InputError if a shape does not fit, an entry is not finite, or a quaternion is not of unit length.
         """
         lead, q, v = states(self.robot, q=q, v=v)
         if lead:

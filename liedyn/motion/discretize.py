@@ -243,10 +243,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
 def _groups(robot, y):
     """Indices in y of each ball or free joint; the other coordinates belong to R^n.
 
-    Raises
-    ------
-    InputError
-        A ball cut, or part of a ball or free joint.
+    Raises InputError if y contains a ball cut, or a part of a ball or free joint.
     """
     owner = {j: (group.start, group.stop - group.start) for group in robot.groups
              for j in range(group.start, group.stop)}
@@ -291,10 +288,7 @@ def _carried(groups, u, eta, du):
 def state_at(robot, q_0, u, w, y, speeds, tolerance):
     """The state on the manifold with coordinates u away from q_0 and velocities w.
 
-    Raises
-    ------
-    ClosureError
-        Newton's method does not converge.
+    Raises ClosureError if Newton's method does not converge.
     """
     of_positions, reads = holonomic(robot), y.virtual >= 0
     target = integrate(robot, q_0, y.rows.T @ np.where(reads, 0.0, u))

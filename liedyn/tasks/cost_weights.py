@@ -8,10 +8,7 @@ from liedyn.machine.errors import InputError, shown, suggestion
 def weight(name, value, labels, definite):
     """A symmetric matrix, positive definite or semidefinite, with a row for each label.
 
-    Raises
-    ------
-    InputError
-        A shape does not fit, a label is unknown, or the matrix is not symmetric or not (semi)definite.
+    Raises InputError if a shape does not fit, a label is unknown, or the matrix is not symmetric or not (semi)definite.
     """
     if isinstance(value, dict):
         for each in value:

@@ -73,10 +73,7 @@ class Operation:
     def lead(self, *shapes):
         """The common leading axes of arguments of these shapes.
 
-        Raises
-        ------
-        InputError
-            A shape does not fit.
+        Raises InputError if a shape does not fit.
         """
         leads = []
         for shape, (name, own) in zip(shapes, self.arguments.items()):

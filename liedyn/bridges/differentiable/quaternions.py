@@ -37,10 +37,7 @@ def _plain(robot):
 def with_unit_quaternions(robot, q):
     """q (..., nq) with unit quaternions, and their original lengths, shape (..., number of quaternions).
 
-    Raises
-    ------
-    InputError
-        A quaternion is zero, and represents no rotation.
+    Raises InputError if a quaternion is zero, and represents no rotation.
     """
     places = rotations(robot)
     if not places:

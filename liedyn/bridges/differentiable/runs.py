@@ -171,10 +171,7 @@ def step(robot, dt):
 def rollout(robot, dt, shape):
     """The operation of `rollout`, for forces tau of this shape.
 
-    Raises
-    ------
-    InputError
-        The number of steps does not follow from the shape, or a step is not positive.
+    Raises InputError if the number of steps does not follow from the shape, or a step is not positive.
     """
     if len(shape) < 2 or shape[-1] != robot.nv or not shape[-2]:
         raise InputError(f"tau must have shape (..., steps, {robot.nv}), got {tuple(shape)}")

@@ -128,10 +128,7 @@ class Motion:
     def with_multipliers(self, rows, lam):
         """tau for which the multipliers of these rows have given values, too.
 
-        Raises
-        ------
-        ControllabilityError
-            No forces of the actuators give these multipliers.
+        Raises ControllabilityError if no forces of the actuators give these multipliers.
         """
         T, Pi = self.internal_forces(rows)
         tau = self.tau + T @ (lam - self.multipliers(self.tau)[rows])

@@ -135,10 +135,7 @@ def controllability(robot: Robot, q: ArrayLike, active: Sequence[str] | None = N
 def actuation(robot, active, q):
     """Names of the actuators, and columns (nv, nu) that span their forces at a configuration.
 
-    Raises
-    ------
-    InputError
-        A joint or coordinate is unknown, or the robot has none.
+    Raises InputError if a joint or coordinate is unknown, or the robot has none.
     """
     if not robot.nv:
         raise InputError(f"{robot.name!r} has no coordinates: there is nothing to be driven")

@@ -135,10 +135,7 @@ def internal_forces(multipliers, U, internal):
 def metric_root(metric, n):
     """C and C^-1 for the metric W = C C^T: ones for None, a diagonal, or a matrix.
 
-    Raises
-    ------
-    InputError
-        The metric is none of those, or not symmetric and positive definite.
+    Raises InputError if the metric is none of those, or not symmetric and positive definite.
     """
     C = np.linalg.cholesky(np.eye(n) if metric is None else metric_matrix(metric, n))
     return C, np.linalg.inv(C)

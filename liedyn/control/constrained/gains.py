@@ -11,10 +11,7 @@ from liedyn.model.travel import Travelling
 def gain(name, value, size):
     """A gain matrix (size, size) from a number, one number for each coordinate, or a matrix.
 
-    Raises
-    ------
-    InputError
-        A shape does not fit, or an entry is not finite.
+    Raises InputError if a shape does not fit, or an entry is not finite.
     """
     G = floats(name, value)
     if G.shape not in ((), (size,), (size, size)):
@@ -27,10 +24,7 @@ def gain(name, value, size):
 def require_stable(gains, system):
     """Requires gains A_0, A_1, ... for which every solution of A_0 x + A_1 x' + ... + x^(n) = 0 decays.
 
-    Raises
-    ------
-    InputError
-        An eigenvalue does not have a negative real part.
+    Raises InputError if an eigenvalue does not have a negative real part.
     """
     matrices, size = list(gains.values()), len(next(iter(gains.values())))
     companion = np.eye(size * len(matrices), k=size)

@@ -118,10 +118,7 @@ class Measurement:
     def reading(self, y):
         """The user's measurement, checked; NaN for outputs that were not measured.
 
-        Raises
-        ------
-        InputError
-            Its shape does not fit, an entry is infinite, or only a part of a pose is given.
+        Raises InputError if its shape does not fit, an entry is infinite, or only a part of a pose is given.
         """
         y = floats("y", y)
         if y.shape != (len(self.labels),) or np.isinf(y).any():
@@ -168,10 +165,7 @@ class Measurement:
 def measured(robot, outputs):
     """The `Measurement` of outputs; None stands for those that the robot declares.
 
-    Raises
-    ------
-    InputError
-        The robot declares none, or what `Measurement` raises.
+    Raises InputError if the robot declares none, and what `Measurement` raises.
     """
     if outputs is None and not robot.outputs:
         raise InputError(f"outputs: {robot.name!r} declares none; name those that are measured")

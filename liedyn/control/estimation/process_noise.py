@@ -9,10 +9,7 @@ from liedyn.tasks.cost_weights import weight
 def entrance(noise, B, states, inputs):
     """The matrix G (x, ng) from disturbances to states, and names of the disturbances.
 
-    Raises
-    ------
-    InputError
-        `noise` is neither "inputs", "states" nor such a matrix.
+    Raises InputError if `noise` is neither "inputs", "states" nor such a matrix.
     """
     if isinstance(noise, str) and noise == "inputs":
         return B, inputs

@@ -361,10 +361,7 @@ class LinearModels:
     def _followed(self, positions, names, rows, readers):
         """`follow`, checked.
 
-        Raises
-        ------
-        ClosureError
-            The constraints cannot follow a parameter: redundant rows contradict each other.
+        Raises ClosureError if the constraints cannot follow a parameter: redundant rows contradict each other.
         """
         found, rates = self.follow(positions, rows, readers)
         Z = self.Z_h if positions else self.Z

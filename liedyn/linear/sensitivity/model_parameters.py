@@ -71,10 +71,7 @@ def all_changes(robot):
 def chosen(robot, patterns):
     """Names of the parameters that match the patterns, each once, in the order of the patterns.
 
-    Raises
-    ------
-    InputError
-        A pattern matches no parameter.
+    Raises InputError if a pattern matches no parameter.
     """
     known, found = all_changes(robot), {}
     if not isinstance(patterns, str) and not (

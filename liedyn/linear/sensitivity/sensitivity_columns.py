@@ -56,10 +56,7 @@ def custom_rows(robot):
 def add_custom(robot, custom, motion, one, two, N_12, X_12, force, rows):
     """Adds the variations of users' rows to those of all others, in the arrays of `Variations`.
 
-    Raises
-    ------
-    InputError
-        A user's function fails.
+    Raises InputError if a user's function fails.
     """
     packed, mask = robot.packed._replace(floats=robot.packed.floats.copy()), custom[:, None]
     for b, (q, v, a, lam) in enumerate(zip(*motion)):

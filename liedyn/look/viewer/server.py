@@ -237,12 +237,8 @@ def _fits(control, value):
 def open_server(host, port, origins=()):
     """A viser server behind a `Door`, without output on the terminal.
 
-    Raises
-    ------
-    InputError
-        The address does not belong to this machine, or no port is free.
-    LiedynError
-        viser or trimesh is not installed, or this version of viser cannot be used with a door.
+    Raises InputError if the address does not belong to this machine, or no port is free. Raises LiedynError if viser or
+    trimesh is not installed, or this version of viser cannot be used with a door.
     """
     viser = required("viser")
     required("trimesh")

@@ -69,10 +69,7 @@ class Instant(NamedTuple):
 def require_differentiable(run, trajectory):
     """Requires a run in which no event depends on an explicit function of time.
 
-    Raises
-    ------
-    SimulationError
-        An event happens although inputs or targets are functions of time.
+    Raises SimulationError if an event happens although inputs or targets are functions of time.
     """
     happened = [event.t for event in trajectory.events if event.name != "singular passage"]
     if happened and (run.inputs.functions or run.robot.functions):

@@ -16,10 +16,7 @@ def usual_state(model, q, v, tau):
 def state_and_forces(owner, robot, q, v, tau):
     """The user's state and forces as vectors for kernels.
 
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    Raises InputError if a shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     """
     if usual_state(robot.packed, q, v, tau) is not None:
         return q, v, tau
@@ -32,10 +29,7 @@ def state_and_forces(owner, robot, q, v, tau):
 def held_forces(robot, tau, u):
     """tau of one step; if forces u of the actuators are given instead, tau = B u.
 
-    Raises
-    ------
-    InputError
-        Both or neither are given, or u does not fit.
+    Raises InputError if both or neither are given, or u does not fit.
     """
     if (tau is None) == (u is None):
         raise InputError("give tau or u: u are the forces of the actuators, tau those of all coordinates")

@@ -185,10 +185,7 @@ def require_contacts_can_be_kept(contacts, method, stabilisation):
 def prepare_decay(robot, sigma, t, q, v, start):
     """Requires a start with decaying violations, A v = b - sigma C, or adapts v (Yun and Sarkar 1998, eq. 36).
 
-    Raises
-    ------
-    InputError
-        The velocity does not fulfil that equation.
+    Raises InputError if the velocity does not fulfil that equation.
     """
     if start == "as given" or not len(robot.row_names):
         return
@@ -203,14 +200,8 @@ def prepare_decay(robot, sigma, t, q, v, start):
 def prepare_start(robot, model, o, x, q, v, start):
     """Checks the initial state, or moves it to the manifold in place.
 
-    Raises
-    ------
-    ClosureError
-        A constraint is open, or cannot be closed from here.
-    InputError
-        The velocity violates the constraints.
-    SingularConfigurationError
-        A constraint has no direction at the start.
+    Raises ClosureError if a constraint is open, or cannot be closed from here. Raises InputError if the velocity
+    violates the constraints. Raises SingularConfigurationError if a constraint has no direction at the start.
     """
     if start == "as given" or not len(x.psi):
         return

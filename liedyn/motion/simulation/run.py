@@ -96,10 +96,7 @@ class Run(Surfaces):
     def go(self):
         """Run to the end.
 
-        Raises
-        ------
-        SimulationError
-            With the trajectory so far.
+        Raises SimulationError with the trajectory so far.
         """
         try:
             self._begin()

@@ -51,10 +51,7 @@ FARTHEST = 10.0
 def random_states(robot, count, rng):
     """Random q, v and a of `count` states; q is independent for trees, and a random walk for closed mechanisms.
 
-    Raises
-    ------
-    ClosureError
-        The home configuration cannot be closed.
+    Raises ClosureError if the home configuration cannot be closed.
     """
     v, a = rng.normal(size=(2, count, robot.nv))
     if not robot.row_names:

@@ -30,12 +30,8 @@ def chosen_coordinates(robot, q, independent):
 def require_allowed(robot, lead, q, v, a):
     """Requires states on the constraints, with consistent velocities and accelerations.
 
-    Raises
-    ------
-    ClosureError
-        A loop is open, or another constraint is violated.
-    InputError
-        A velocity or an acceleration opens a loop, or violates another constraint.
+    Raises ClosureError if a loop is open, or another constraint is violated. Raises InputError if a velocity or an
+    acceleration opens a loop, or violates another constraint.
     """
     if not robot.row_names:
         return
@@ -56,12 +52,8 @@ def allowed_motions(robot, q, chosen, lead=None):
 
     If `chosen` is None the columns are orthonormal, a different basis at each configuration.
 
-    Raises
-    ------
-    InputError
-        Too many or too few independent coordinates.
-    SingularConfigurationError
-        The coordinates do not determine the motion at one of the configurations.
+    Raises InputError if there are too many or too few independent coordinates. Raises SingularConfigurationError if the
+    coordinates do not determine the motion at one of the configurations.
     """
     G = constraint_jacobian(robot, q)
     if chosen is None:

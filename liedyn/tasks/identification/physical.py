@@ -81,10 +81,7 @@ class IdentificationError(LiedynError):
 def solver():
     """The module `cvxpy`.
 
-    Raises
-    ------
-    LiedynError
-        cvxpy is not installed.
+    Raises LiedynError if cvxpy is not installed.
     """
     try:
         import clarabel  # noqa: F401  what cvxpy calls

@@ -21,10 +21,7 @@ NEAR = 1e-3
 def touching(robot, q, v):
     """Names of the contacts that touch at a guess.
 
-    Raises
-    ------
-    InputError
-        One of them slips.
+    Raises InputError if one of them slips.
     """
     contacts, gaps = watched(robot), gaps_of(robot, q)
     psi = _rows(robot, q, v)[4]

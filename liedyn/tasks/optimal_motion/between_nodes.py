@@ -60,10 +60,7 @@ def leaps(program, z):
     Tangent coordinates determine a configuration next to their reference. Far from it a mechanism may have another
     configuration with the same coordinates, beyond a dead centre or in another assembly mode: no motion leads there.
 
-    Raises
-    ------
-    LeftChartError
-        A knot is outside the chart of the knot before it, as a ball joint rotates too far.
+    Raises LeftChartError if a knot is outside the chart of the knot before it, as a ball joint rotates too far.
     """
     t = program.transcription
     q, k = program.evaluate(z).nodes.q[t.knots], np.arange(len(t.mesh) - 1)

@@ -104,10 +104,7 @@ class Charts(NamedTuple):
     def configurations(self, k, y, start=None):
         """The configurations with coordinates y[i] in charts k[i], from a start nearby.
 
-        Raises
-        ------
-        LeftChartError
-            Newton's method does not converge.
+        Raises LeftChartError if Newton's method does not converge.
         """
         robot, R = self.robot, self.R_y[k]
         q = integrate(robot, self.q[k], np.einsum("bji,bj->bi", R, y))
@@ -155,10 +152,7 @@ class Charts(NamedTuple):
 def charts_about(robot, q):
     """Charts about the configurations q (count, nq), which close the loops.
 
-    Raises
-    ------
-    SingularConfigurationError
-        The constraints have different ranks at these references.
+    Raises SingularConfigurationError if the constraints have different ranks at these references.
     """
     if not robot.row_names:
         one = np.broadcast_to(np.eye(robot.nv), (len(q), robot.nv, robot.nv)).copy()

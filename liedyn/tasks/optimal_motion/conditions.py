@@ -53,12 +53,8 @@ class Condition:
 def condition(robot, name, given, at_rest):
     """A `Condition` from the user's argument: (what, v), or what alone, which is then at rest or has any velocity.
 
-    Raises
-    ------
-    InputError
-        The argument cannot be interpreted, a shape does not fit, a name is unknown, or v opens a loop.
-    ClosureError
-        A loop is open at q.
+    Raises InputError if the argument cannot be interpreted, a shape does not fit, a name is unknown, or v opens a loop.
+    Raises ClosureError if a loop is open at q.
     """
     what, v = given, FREE if not at_rest else None
     if isinstance(given, (tuple, list)) and len(given) == 2 and not np.isscalar(given[0]) and not (

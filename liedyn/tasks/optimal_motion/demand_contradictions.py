@@ -23,10 +23,7 @@ checked."""
 def require_possible(robot, demands):
     """Requires conditions within the limits, and enough time between them at the speed limits.
 
-    Raises
-    ------
-    InputError
-        Names the limit that is violated, where, and by how much.
+    Raises InputError that names the violated limit, where, and by how much.
     """
     for part, condition in demands.conditions:
         where = {0.0: "at the start", 1.0: "at the goal"}.get(part, f"at {part:g} of the duration")

@@ -44,10 +44,7 @@ class Motion(NamedTuple):
 def motion_at(charts, k, q, v, u):
     """The motion at states (q[i], v[i]) in charts k[i] with inputs u[i].
 
-    Raises
-    ------
-    LeftChartError
-        States have diverged, as with steps that are too long for a stiff spring.
+    Raises LeftChartError if states have diverged, as with steps that are too long for a stiff spring.
     """
     far = ~(is_usable(q).all(axis=1) & is_usable(v).all(axis=1))
     if far.any():

@@ -21,10 +21,7 @@ PEAK = 5.0
 def way_points(robot, conditions, given, part):
     """Configurations at fractions of the duration (count,), through those of conditions or, if `given`, of the user.
 
-    Raises
-    ------
-    InputError
-        `given` is no trajectory and no configurations, or belongs to another robot.
+    Raises InputError if `given` is no trajectory and no configurations, or belongs to another robot.
     """
     if given is not None and hasattr(given, "t") and hasattr(given, "q"):
         if given.q.shape[1] != robot.nq:
@@ -50,10 +47,7 @@ def way_points(robot, conditions, given, part):
 def turn(robot, q, shift):
     """Closed configurations (TURN + 1, nq) from q (nq,) on, whose coordinates change steadily by shift (nv,) in all.
 
-    Raises
-    ------
-    ClosureError
-        The mechanism cannot turn that far.
+    Raises ClosureError if the mechanism cannot turn that far.
     """
     moving = np.flatnonzero(shift)
     places, found = places_of(robot)[moving], [q]

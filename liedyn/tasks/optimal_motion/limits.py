@@ -111,10 +111,7 @@ class Reaching(Rows):
 def coordinate_rows(robot, name, low, high):
     """Rows for a coordinate or, with ``velocity:``, its rate, of the tree or of a cut joint.
 
-    Raises
-    ------
-    InputError
-        The name is unknown, or belongs to a coordinate of a ball or free joint.
+    Raises InputError if the name is unknown, or belongs to a coordinate of a ball or free joint.
     """
     rate, _, what = name.rpartition(":")
     known = robot.velocity_names + robot.virtual_names
@@ -143,10 +140,7 @@ def interval(name, given):
 def limits(robot, bounds, declared):
     """Rows along the motion, and limits of the inputs (nu, 2).
 
-    Raises
-    ------
-    InputError
-        A name is unknown, or limits contradict each other.
+    Raises InputError if a name is unknown, or limits contradict each other.
     """
     of_inputs = np.tile([-np.inf, np.inf], (len(robot.actuator_names), 1))
     rows = list(_declared(robot, of_inputs)) if declared else []

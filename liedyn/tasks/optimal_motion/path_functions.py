@@ -125,10 +125,7 @@ class PathFunction(Travelling):
 def value_of(function, t, q, v, u):
     """f of a `PathFunction` as an array of shape (m,).
 
-    Raises
-    ------
-    InputError
-        The function fails, or does not return finite numbers.
+    Raises InputError if the function fails, or does not return finite numbers.
     """
     found = np.atleast_1d(floats(f"f of {function.name!r}", _call(function, "f", t, q, v, u)))
     if found.ndim > 1 or not np.isfinite(found).all():
@@ -139,10 +136,7 @@ def value_of(function, t, q, v, u):
 def derivatives_of(function, t, q, v, u, size):
     """(by_q, by_v, by_u, by_t) of df of a `PathFunction` with `size` values.
 
-    Raises
-    ------
-    InputError
-        The function fails, or returns arrays of other shapes.
+    Raises InputError if the function fails, or returns arrays of other shapes.
     """
     found = _call(function, "df", t, q, v, u)
     if not isinstance(found, (tuple, list)) or len(found) not in (3, 4):

@@ -365,10 +365,7 @@ class MPC(Travelling):
     def _move_to(self, t):
         """The plan along a schedule that begins at time t, with the common part of the last one.
 
-        Raises
-        ------
-        InputError
-            The time is no multiple of h.
+        Raises InputError if the time is no multiple of h.
         """
         old, step = self._solver, round(t / self._solver.h)
         if abs(t / old.h - step) > ROUNDING * max(1.0, abs(step)):

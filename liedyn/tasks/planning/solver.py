@@ -85,10 +85,7 @@ def require_known(robot):
 def coordinates_for(robot, q, independent):
     """Independent coordinates of the tree for the steps, in its order.
 
-    Raises
-    ------
-    InputError
-        They are no coordinates of the tree.
+    Raises InputError if they are no coordinates of the tree.
     """
     independent = given_coordinates("independent", independent)
     if isinstance(independent, str) and independent == "tangent":
@@ -240,10 +237,7 @@ class Solver:
     def state(self, q, v, knot=0):
         """A state as rows, closed in the phase of a knot.
 
-        Raises
-        ------
-        InputError, ClosureError
-            As for `linearize`.
+        Raises InputError, ClosureError as `linearize` does.
         """
         robot = self.robots[self.of_knot[knot]]
         lead, q, v = states(robot, q0=q, v0=v)
@@ -277,10 +271,7 @@ class Solver:
         `finish` the feedback is that of the iteration before the last, and multipliers are updated by
         `raise_multipliers`. `growth` is the factor of penalties, 1 for constant ones.
 
-        Raises
-        ------
-        PlanError
-            A step of the initial plan has no solution.
+        Raises PlanError if a step of the initial plan has no solution.
         """
         memory = np.zeros(6) if self.log is None else self.log.memory
         self.log = log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)

@@ -33,12 +33,7 @@ class InfeasibleError(LiedynError):
 def solve(J, goal, damping, equations, low, up, inequalities, solver):
     """The x that minimises |J x - goal|^2 + damping |x|^2 with [A | b] = `equations` and low <= x <= up.
 
-    Raises
-    ------
-    InfeasibleError
-        There is no solution.
-    LiedynError
-        The solver is not installed.
+    Raises InfeasibleError if there is no solution. Raises LiedynError if the solver is not installed.
     """
     A, b = independent(equations)
     P, c = J.T @ J + damping * np.eye(J.shape[1]), -J.T @ goal

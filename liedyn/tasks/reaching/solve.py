@@ -224,10 +224,7 @@ def _starts(robot, seed, count):
 def held(robot, hold):
     """HELD, PLACE or 0 for each velocity coordinate (nv), as in `Problem.fixed`.
 
-    Raises
-    ------
-    InputError
-        A name is unknown, or names a part of a rotation.
+    Raises InputError if a name is unknown, or names a part of a rotation.
     """
     fixed, hold = np.zeros(robot.nv, np.int64), names("hold", hold)
     if not hold:

@@ -209,10 +209,7 @@ def accelerations(G, M, dF, dphi):
 def right_side_jacobian(run, o, t, h, center, y):
     """The derivative (2 nv + 2, 2 nv + 2) of ydot by y, whose state is row 1 of run.single, and its inputs in x.tau.
 
-    Raises
-    ------
-    LinAlgError
-        Some motion has no inertia.
+    Raises LinAlgError if some motion has no inertia.
     """
     x, n = run.x, run.robot.nv
     q, v, a, lam = (part[1].copy() for part in (run.single.q, run.single.v, run.single.a, run.single.lam))
