@@ -44,6 +44,13 @@ class MovingHorizonEstimator(Sensors):
         As for `ExtendedKalmanFilter`.
     disturbances : ndarray, shape (k, nu)
         Estimated disturbances of the steps of the window [N m, N].
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, P=1e-4, Q=1e-2, R=1e-6, outputs=["q1", "q4"]).t
+    0.0
     """
 
     disturbances: Array
@@ -71,19 +78,64 @@ class MovingHorizonEstimator(Sensors):
         return self._begin.t + (len(self._window) - 1) * self.h
 
     def reset(self) -> None:
-        """Start again from the initial estimate."""
+        """Start again from the initial estimate.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> estimator.reset()
+        >>> estimator.t
+        0.0
+        """
         self._begin.reset()
         self._now = self._begin._deviation
         self._window = [SimpleNamespace(before=self._begin._u, y=None, u=None)]
         self.disturbances, self._z = np.zeros((0, len(self._begin._Q))), np.zeros(len(self._begin.P))
 
     def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
-        """The noise-free measurement at a state, by default the estimate; as `ExtendedKalmanFilter.measure`."""
+        """The noise-free measurement at a state, as `ExtendedKalmanFilter.measure`.
+
+        Parameters
+        ----------
+        q, v : array_like, shapes (nq,) and (nv,), optional
+            Configuration and velocity; default: the estimate.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators; default: those of the last prediction, initially zero.
+
+        Returns
+        -------
+        y : ndarray, shape (ny,)
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> estimator.measure().shape
+        (2,)
+        """
         q, v = (self.q if q is None else q), (self.v if v is None else v)
         return self._begin.measure(q, v, self._window[-1].before if u is None else u)
 
     def predict(self, u: ArrayLike) -> None:
-        """Predict the estimate after a step with constant inputs u, shape (nu,); as `ExtendedKalmanFilter.predict`."""
+        """Predict the estimate after a step, as `ExtendedKalmanFilter.predict`.
+
+        Parameters
+        ----------
+        u : array_like, shape (nu,)
+            Forces of the actuators, constant during the step.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> estimator.predict([0.0] * 4)
+        >>> estimator.t
+        0.01
+        """
         u = vector("u", u, len(self._begin._u))
         self._now, _, _ = self._begin.carried(self._now, u, self.t)
         self._window[-1].u = u
@@ -98,7 +150,24 @@ class MovingHorizonEstimator(Sensors):
             self._z = np.append(np.zeros(x), self._z[x + len(self._begin._Q):])
 
     def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Update the estimate by a measurement y, shape (ny,), with NaN for missing outputs; as for the filter."""
+        """Update the estimate by a measurement, as `ExtendedKalmanFilter.update`.
+
+        Parameters
+        ----------
+        y : array_like, shape (ny,)
+            Measurement, NaN for outputs that were not measured.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators at the time of the measurement; default: those of the last prediction.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> estimator.update(estimator.measure() + [1e-3, 0.0])
+        >>> bool(abs(ld.closure_error(arm, estimator.q)).max() < 1e-12)
+        True
+        """
         last = self._window[-1]
         last.y = self._measurement.reading(y)
         last.before = last.before if u is None else vector("u", u, len(last.before))
