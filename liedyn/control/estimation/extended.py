@@ -280,7 +280,7 @@ class ExtendedKalmanFilter(Sensors):
         0.01
         """
         u = self._held(u)
-        d, A, B = self.carried(self._deviation, u, self.t)
+        d, A, B = self._carried(self._deviation, u, self.t)
         P = A @ self.P @ A.T + (B @ self._Q @ B.T if self._by_inputs else self._Q)
         self._deviation, self.P, self._u = d, 0.5 * (P + P.T), u
         self._count += 1
@@ -322,7 +322,7 @@ class ExtendedKalmanFilter(Sensors):
         K = np.linalg.solve(self.S, C @ self.P).T
         dx = K @ self.e
         try:
-            self._deviation = self.displaced(d, dx, self.t)
+            self._deviation = self._displaced(d, dx, self.t)
         except ClosureError as error:
             error.args = (f"the update moves the estimate by {np.abs(dx).max():.3g}, to where the loops do not close",)
             raise
@@ -334,7 +334,7 @@ class ExtendedKalmanFilter(Sensors):
         if self._chooses and model.condition > POOR:
             self._choose_again(u)
 
-    def carried(self, d: Any, u: ArrayLike, t: float) -> tuple[Any, Array, Array]:
+    def _carried(self, d: Any, u: ArrayLike, t: float) -> tuple[Any, Array, Array]:
         """The `Deviation` about the state one prediction after that of `d`, and A and B of this step."""
         h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
         for k in range(self.steps):
@@ -344,7 +344,7 @@ class ExtendedKalmanFilter(Sensors):
             d = self._moved(d, now.q_next, now.v_next, t + (k + 1) * h)
         return d, A, B
 
-    def displaced(self, d: Any, dx: Array, t: float) -> Any:
+    def _displaced(self, d: Any, dx: Array, t: float) -> Any:
         """The `Deviation` about the state displaced by dx from that of `d`; ClosureError if there is none."""
         p = len(d.y.names)
         q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)

@@ -137,7 +137,7 @@ class MovingHorizonEstimator(Sensors):
         0.01
         """
         u = vector("u", u, len(self._begin._u))
-        self._now, _, _ = self._begin.carried(self._now, u, self.t)
+        self._now, _, _ = self._begin._carried(self._now, u, self.t)
         self._window[-1].u = u
         self._window.append(SimpleNamespace(before=u, y=None, u=None))
         self._z = np.append(self._z, np.zeros(len(self._begin._Q)))
@@ -180,7 +180,7 @@ class MovingHorizonEstimator(Sensors):
         """Residuals, their derivative by z, the last state, disturbances of the inputs."""
         begin, x = self._begin, len(self._begin.P)
         L, LQ, residuals, rows, disturbances = _root(begin.P), _root(begin._Q), [z], [np.eye(len(z))], []
-        d = begin.displaced(begin._deviation, L @ z[:x], begin.t)
+        d = begin._displaced(begin._deviation, L @ z[:x], begin.t)
         S = np.hstack([turned(begin._deviation, d) @ L, np.zeros((x, len(z) - x))])
         for k, sample in enumerate(self._window):
             if sample.y is not None:
@@ -194,7 +194,7 @@ class MovingHorizonEstimator(Sensors):
             if sample.u is not None:
                 here = slice(x + k * len(LQ), x + (k + 1) * len(LQ))
                 disturbances.append(LQ @ z[here])
-                d, A, B = begin.carried(d, sample.u + disturbances[-1], begin.t + k * begin.h)
+                d, A, B = begin._carried(d, sample.u + disturbances[-1], begin.t + k * begin.h)
                 S = A @ S
                 S[:, here] += B @ LQ
         return np.concatenate(residuals), np.vstack(rows), d, np.array(disturbances).reshape(-1, len(LQ))
