@@ -138,6 +138,7 @@ def frequency_response(ss: LocalStateSpace | DiscreteStateSpace, omega: ArrayLik
     -----
     Responses are those of deviations from the operating point; f0 is left out. Units: those of the output divided by
     those of the input.
+
     Examples
     --------
     >>> import liedyn as ld

@@ -39,8 +39,8 @@ class LocalStateSpace:
     K : ndarray, shape (nv, p_y)
         Displacements of all coordinates for unit displacements of the independent ones, dq = K dy.
     S : ndarray, shape (nv, p_w)
-        Velocities of all coordinates for unit independent velocities, v = S w + drift; K itself where all constraints
         Velocities of all coordinates for unit independent velocities, v = S w + drift; equal to K if all constraints
+        are holonomic.
     drift : ndarray, shape (nv,)
         Velocity [rad/s, m/s] that moving constraints force while the independent velocities are zero.
     states, inputs, outputs : tuple of str

@@ -192,7 +192,7 @@ def specialize(robot: Robot) -> Specialized:
     InputError
         The robot has no degree of freedom, or more than 12.
     SingularConfigurationError
-        The robot has massless bodies that only its loops hold.
+        The robot has massless bodies that are held by its loops only.
 
     Notes
     -----

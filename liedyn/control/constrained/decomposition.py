@@ -3,7 +3,7 @@
 With a metric tensor W = C C^T of velocities, x = C^T v and y = C^-1 f have the same unit (section VII-B), and
 
     A = G C^-T = U_1 S V_1^T,  V = [V_1 V_2]      range(V_2) = N(A): admissible motions, and the forces that move
-    D, orthonormal                 range(D) = C^-1 range(B): forces of the actuators B, eq. 53
+    D, orthonormal                                range(D) = C^-1 range(B): forces of the actuators B, eq. 53
 
 A force y moves the mechanism by V_2^T y alone, and the least-norm actuator force with the same effect is
 D (V_2^T D)^+ V_2^T y. That is Aghili's (I + H) P y: P = V_2 V_2^T is (4), H is (59). The singular values of V_2^T D,

@@ -4,17 +4,17 @@ A parameter is a list of *changes*: derivatives of numbers of the packed model b
 the index of the link, constraint or degree of freedom that it changes, and its derivatives:
 
 ====================== ============= =================================================================================
-SHIFT                    link          six: displacement of the link's joint relative to its parent, a twist at the
-                                       parent link's frame; all that the link carries moves with it
+SHIFT                  link          six: displacement of the link's joint relative to its parent, a twist at the
+                                     parent link's frame; all that the link carries moves with it
 INERTIA                link          ten: of (m, h, J) in the link's frame
 SIDE_A, SIDE_B         constraint    six: displacement of frame A or B, a twist at the frame of the link that has it
 LENGTH, RADIUS         constraint    one
 GRAVITY                -             three
-ARMATURE, DAMPING,       degree of     one; REST only for a joint with one degree of freedom
-STIFFNESS, REST          freedom
-NUMBER                   index of      one: of a law of a force element, in the order of `Laws.numbers`
-                         the number
-FRICTION                 constraint    one: coefficient of friction, which `spread` does not hold
+ARMATURE, DAMPING,     degree of     one; REST only for a joint with one degree of freedom
+STIFFNESS, REST        freedom
+NUMBER                 index of      one: of a law of a force element, in the order of `Laws.numbers`
+                       the number
+FRICTION               constraint    one: coefficient of friction, which `spread` does not hold
 ====================== ============= =================================================================================
 
 Kernels take a register of parameters at a time: `put_changes` writes the changes of each parameter to its lane of

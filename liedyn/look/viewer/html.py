@@ -52,7 +52,7 @@ def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike
     Raises
     ------
     InputError
-        The trajectory is one of another robot, or empty; the speed is not positive.
+        The trajectory belongs to another robot, or is empty; the speed is not positive.
     LiedynError
         viser or trimesh is not installed, or the file cannot be written.
 

@@ -65,8 +65,8 @@ class RunVariation:
         Displacements in the tangent spaces at the configurations of the run [rad, m].
     v : ndarray, shape (nt, nv)
         Changes of the velocities [rad/s, m/s].
-    Changes of the times [s]; zero except at events.
-        Changes of the times [s]: those of events.
+    t : ndarray, shape (nt,)
+        Changes of the times [s]; zero except at events.
 
     Examples
     --------

@@ -97,7 +97,7 @@ def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
         particles) get a thickness of a tenth of their size there.
     prior_deviation : float
         Relative standard deviation of the moments of the prior's bodies. Small numbers keep the prior where
-        the measurements are weak, large ones follow noise.
+        the measurements are weak, large ones let estimates follow noise.
     bounds : dict, optional
         Lowest and highest value by name of a parameter, ``{"hand.m": (0.5, 0.8)}``, either may be infinite.
     parallel : tuple of float, optional

@@ -3,8 +3,8 @@
     turning point    the rate of the parameter along the curve changes its sign
     branch point     a real eigenvalue of N = [J S; t^T] [J S; t^T]_0^-1 goes through zero: the null space of J grows
     hopf             a pair of eigenvalues of A crosses the imaginary axis
-    flutter         two pairs on the axis meet and leave it: conservative or circulatory systems without damping
-    divergence      a real eigenvalue of A goes through zero, and there is no turning or branch point
+    flutter          two pairs on the axis meet and leave it: conservative or circulatory systems without damping
+    divergence       a real eigenvalue of A goes through zero, and there is no turning or branch point
 
 For N the eigenvalues in the left half-plane are counted, for A those in the right one: if a count differs, the step is
 halved until each part has a single difference, so that two within a step do not cancel. The other branch at a branch
