@@ -7,38 +7,57 @@ the quadratic model by u and (x, 1) is, with l_ux and l_uu of force limits of co
     [Q_ux Q_u] = [l_ux l_u]   + B^T (V'_xx [A f] + [0 V'_x])
     [Q_xx Q_x] = [l_xx l_x]   + A^T (V'_xx [A f] + [0 V'_x])
 
-The inputs change by k + K dx, which leaves V: without limits the Schur complement
+Inputs change by k + K dx, and what is left is V, the Schur complement
 
     [V_xx V_x] = [Q_xx Q_x] - Q_xu Q_uu^-1 [Q_ux Q_u]
 
-Inputs have the box limits of actuators. These are satisfied exactly, by the quadratic program of each knot (Tassa,
-Mansard and Todorov 2014; box-FDDP: Mastalli et al. 2022) and not by multipliers: a plan that is stopped early, as in
-model-predictive control, is still feasible for the actuators. Inputs at a limit have no feedback.
+Q_uu is positive definite, as R is and Gauss-Newton matrices have no negative directions. The damping adds costs of
+changes: the damping times the weights that the diagonal of R gives to inputs, and those that states have on average, so
+that changes are small where the model is not the motion.
 
-Q_uu is positive definite, as R is and Gauss-Newton matrices are positive semidefinite. The damping scales its
-diagonal (Marquardt), which is independent of units.
+The best change du of all inputs within low <= u + du <= high is the solution of a convex quadratic programme. A
+primal-dual interior point method finds it (Nocedal and Wright 2006, 16.6; along the steps of a plan: Rao, Wright and
+Rawlings 1998): with the distances s from the limits and their multipliers z, Newton's method on z s = m is a pass
+backward and forward of the plan, with the further costs of inputs
+
+    weight du^2 / 2 + push du        weight = z_low / s_low + z_high / s_high
+                                     push   = m / s_high - m / s_low - weight du
+
+and m falls from pass to pass (`liedyn.tasks.planning.ddp_search.find_changes`). The feedback fades where inputs come
+near their limits, and is none at them. A knot by itself, as in box-DDP, would not know what the changes before it do.
 """
 from collections import namedtuple
 
 import numpy as np
+from numba import types
 
-from liedyn.machine.compiled.by_address import record, contents
-from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel_in_place, late
-from liedyn.machine.linalg.gauss_jordan import (
-    add_products_in_registers, add_row, clear, padded, scale_row, solve_rows_for,
-)
+from liedyn.machine.compiled.by_address import contents, record
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel, kernel_in_place, late
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded, solve_rows_for
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.machine.simd.registers import copy_row
+from liedyn.tasks.planning.expansion import EXPANSION, PATH
+from liedyn.tasks.planning.objective import OBJECTIVE
 
-BOX_STEPS, BOX_TOLERANCE, SHORTEST = 50, 1e-12, 2.0 ** -50
-"""Newton's method in the box ends after a few steps, each of which frees or holds inputs, when the gradient of
-the free ones is rounding."""
+BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx X B VX VB Q U S T weights")
+"""V'; X = [A f] and B; VX = V'_xx X + [0 V'_x] and VB = V'_xx B; Q = Q_uu, which becomes the identity,
+U = [Q_ux Q_u] and S = [Q_xx Q_x]; T = [K k]; weights of states. Matrices are padded, but V'_xx."""
 
-BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx X B VX VB Q U S W T Y g before free")
-"""V'; X = [A f] and B; VX = V'_xx X + [0 V'_x] and VB = V'_xx B; Q = Q_uu, U = [Q_ux Q_u] and S = [Q_xx Q_x]; W, which
-becomes the identity, T = [K k], and Y = U + Q T; g, before and free for the box. Matrices are padded except V'_xx."""
+InputBox = namedtuple("InputBox", "wanted change below above low high weight push")
+"""Of all steps (steps, nu): the change of inputs that the quadratic model wants, the one within their limits from where
+it is found, its distances from the limits `below` and `above` it, infinite where there is none, and the multipliers
+`low` and `high` of those; what they add to the cost of a change, weight du^2 / 2 + push du."""
 
-BACKWARD_ROOM = record(BackwardRoom, VECTOR, *[MATRIX] * 11, *[VECTOR] * 2, INTEGERS)
+BACKWARD_ROOM, INPUT_BOX = record(BackwardRoom, VECTOR, *[MATRIX] * 9, VECTOR), record(InputBox, *[MATRIX] * 8)
+
+INSIDE = 0.1
+"""Least distance from a limit, by the room between both, that the changes begin with."""
+NARROW = 1e-12
+"""The room between limits that are equal, by what inputs change."""
+CENTRING, TO_BOUNDARY = 0.1, 0.995
+"""Of the mean product z s what is aimed at next, and the part of the way to the next limit that is taken."""
+HELD = 1e-6
+"""The distance from a limit, by the room between both or by the limit, at which an input is held there."""
 
 
 @kernel
@@ -46,33 +65,36 @@ def backward_room(x, nu):
     """`BackwardRoom` for x states and nu inputs."""
     z, w = padded(x + 1), padded(nu)
     return BackwardRoom(np.zeros(x), np.zeros((x, x)), np.zeros((x, z)), np.zeros((x, w)), np.zeros((x, z)),
-                        np.zeros((x, w)), np.zeros((nu, w)), np.zeros((nu, z)), np.zeros((x, z)), np.zeros((nu, w)),
-                        np.zeros((nu, z)), np.zeros((nu, z)), np.zeros(nu), np.zeros(nu), np.zeros(nu, np.int64))
+                        np.zeros((x, w)), np.zeros((nu, w)), np.zeros((nu, z)), np.zeros((x, z)), np.zeros((nu, z)),
+                        np.zeros(x))
 
 
 @inline
-def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
-    """Q, U and S from V' of the next knot."""
-    x, nu, z, w = A.shape[0], B.shape[1], r.X.shape[1], r.B.shape[1]
+def put_quadratic_model(x, k, R, damping, box, r):
+    """Q, U and S of knot k from V' of the next one."""
+    A, B, lxx = x.A[k], x.B[k], x.lxx[k]
+    n, nu, z, w = A.shape[0], B.shape[1], r.X.shape[1], r.B.shape[1]
     clear(r.VX)
     clear(r.VB)
     clear(r.Q)
     clear(r.U)
     clear(r.S)
-    for i in range(x):
-        copy_row(SCALAR, A, x * i, x, r.X, z * i)
+    for i in range(n):
+        copy_row(SCALAR, A, n * i, n, r.X, z * i)
         copy_row(SCALAR, B, nu * i, nu, r.B, w * i)
-        copy_row(SCALAR, lxx, x * i, x, r.S, z * i)
-        r.X[i, x], r.S[i, x], r.VX[i, x] = gap[i], lx[i], r.Vx[i]
+        copy_row(SCALAR, lxx, n * i, n, r.S, z * i)
+        r.S[i, i] += damping * r.weights[i]
+        r.X[i, n], r.S[i, n], r.VX[i, n] = x.gap[k, i], x.lx[k, i], r.Vx[i]
     for i in range(nu):
         for j in range(nu):
             r.Q[i, j] = 2.0 * R[i, j]
-        r.U[i, x] = lu[i]
-    add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.X, r.VX)
-    add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.B, r.VB)
-    add_products_in_registers(r.B, 0, 1, w, nu, x, r.VB, r.Q)
-    add_products_in_registers(r.B, 0, 1, w, nu, x, r.VX, r.U)
-    add_products_in_registers(r.X, 0, 1, z, x, x, r.VX, r.S)
+        r.Q[i, i] += 2.0 * damping * R[i, i] + box.weight[k, i]
+        r.U[i, n] = x.lu[k, i] + box.push[k, i]
+    add_products_in_registers(r.Vxx, 0, n, 1, n, n, r.X, r.VX)
+    add_products_in_registers(r.Vxx, 0, n, 1, n, n, r.B, r.VB)
+    add_products_in_registers(r.B, 0, 1, w, nu, n, r.VB, r.Q)
+    add_products_in_registers(r.B, 0, 1, w, nu, n, r.VX, r.U)
+    add_products_in_registers(r.X, 0, 1, z, n, n, r.VX, r.S)
 
 
 @late(MATRIX, BACKWARD_ROOM)
@@ -87,109 +109,138 @@ def add_curvature_by_inputs(by_u, r):
             r.Q[i, j] += by_u[i, x + j]
 
 
-@inline
-def box_value(r, last, x):
-    """Q_u^T x + x^T Q_uu x / 2."""
-    total = 0.0
-    for i in range(x.size):
-        s = 0.0
-        for j in range(x.size):
-            s += r.Q[i, j] * x[j]
-        total += x[i] * (r.U[i, last] + 0.5 * s)
-    return total
-
-
-@inline
-def solve_free(r, last):
-    """T = Q_uu^-1 [Q_ux g] for the free inputs, zeros for the others; False if Q_uu is not positive definite."""
-    clear(r.W)
-    clear(r.T)
-    for i in range(r.free.size):
-        if r.free[i] == 0:
-            r.W[i, i] = 1.0
-            continue
-        for j in range(r.free.size):
-            r.W[i, j] = r.Q[i, j] * r.free[j]
-        add_row(r.T, i, 1.0, r.U, i)
-        r.T[i, last] = r.g[i]
-    return solve_rows_for(SCALAR, r.W, r.T)
-
-
-@inline
-def move(r, by, u, low, high, last, x):
-    """x = fraction `by` of the step from r.before, clipped to the box; True if nothing was clipped."""
-    inside = True
-    for i in range(x.size):
-        wanted = r.before[i] - by * r.T[i, last]
-        x[i] = min(max(wanted, low[i] - u[i]), high[i] - u[i])
-        inside = inside and x[i] == wanted
-    return inside
-
-
-@inline
-def solve_box(r, u, low, high, last, x):
-    """x that minimises Q_u^T x + x^T Q_uu x / 2 with low <= u + x <= high; False if Q_uu is not positive definite.
-
-    Projected Newton method (Bertsekas 1982). r.free is 1 for free inputs, r.T is the result of `solve_free`.
-    """
-    for i in range(x.size):
-        x[i] = min(max(0.0, low[i] - u[i]), high[i] - u[i])
-        r.free[i] = -1
-    for _ in range(BOX_STEPS):
-        largest, scale, same = 0.0, 0.0, True
-        for i in range(x.size):
-            s = r.U[i, last]
-            for j in range(x.size):
-                s += r.Q[i, j] * x[j]
-            r.g[i] = s
-            held = x[i] <= low[i] - u[i] and s > 0.0 or x[i] >= high[i] - u[i] and s < 0.0
-            same = same and r.free[i] == (0 if held else 1)
-            r.free[i] = 0 if held else 1
-            if not held:
-                largest, scale = max(largest, abs(s)), max(scale, abs(r.U[i, last]))
-        done = largest <= BOX_TOLERANCE * scale
-        if not (same and done) and not solve_free(r, last):
-            return False
-        if done:
-            return True
-        for i in range(x.size):
-            r.before[i] = x[i]
-        if move(r, 1.0, u, low, high, last, x):
-            continue  # to the minimum over the free inputs
-        # the whole step, clipped; half of it and so on if that is no descent
-        by, value = 1.0, box_value(r, last, r.before)
-        while by > SHORTEST and not box_value(r, last, x) <= value:
-            by *= 0.5
-            move(r, by, u, low, high, last, x)
-    return True
-
-
 @kernel_in_place
-def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, K):
-    """From V' of the next knot in r to V of this one, with input change k and feedback K; False if it fails."""
+def backward_knot(x, k, R, damping, box, r):
+    """From V' of the next knot in r to V of knot k, with the change and the feedback of its inputs; False if it has no
+    best ones."""
     r = contents(r)
-    x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
-    put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
-    if by_u.size > 0:
-        add_curvature_by_inputs(by_u, r)
+    n, nu, z = x.B.shape[1], x.B.shape[2], r.X.shape[1]
+    put_quadratic_model(x, k, R, damping, box, r)
+    if x.by_u.shape[1] > 0:
+        add_curvature_by_inputs(x.by_u[k], r)
+    clear(r.T)
     for i in range(nu):
-        r.Q[i, i] *= 1.0 + damping
-    if not solve_box(r, u, low, high, x, k):
+        add_row(r.T, i, -1.0, r.U, i)
+    if not solve_rows_for(SCALAR, r.Q, r.T):
         return False
+    K = x.K[k]
     for i in range(nu):
-        scale_row(r.T, i, -1.0)
-        r.T[i, x] = k[i]
-        copy_row(SCALAR, r.T, z * i, x, K, x * i)
-    add_products_in_registers(r.U, 0, 1, z, x, nu, r.T, r.S)
-    if damping > 0.0:  # without damping K is zero where Y is not
-        clear(r.Y)
-        for i in range(nu):
-            r.Q[i, i] /= 1.0 + damping
-            add_row(r.Y, i, 1.0, r.U, i)
-        add_products_in_registers(r.Q, 0, r.Q.shape[1], 1, nu, nu, r.T, r.Y)
-        add_products_in_registers(r.T, 0, 1, z, x, nu, r.Y, r.S)
-    for i in range(x):
-        r.Vx[i] = r.S[i, x]
+        x.k[k, i] = r.T[i, n]
+        copy_row(SCALAR, r.T, z * i, n, K, n * i)
+    add_products_in_registers(r.U, 0, 1, z, n, nu, r.T, r.S)
+    for i in range(n):
+        r.Vx[i] = r.S[i, n]
         for j in range(i + 1):
             r.Vxx[i, j] = r.Vxx[j, i] = 0.5 * (r.S[i, j] + r.S[j, i])
     return True
+
+
+@late(OBJECTIVE, BACKWARD_ROOM, INPUT_BOX, EXPANSION, types.float64, returns=types.boolean)
+def backward(o, r, box, x, damping):
+    """Changes and feedback of all knots; False if one has no best inputs."""
+    last = x.lu.shape[0]
+    for i in range(r.Vx.size):
+        r.Vx[i], r.weights[i] = x.lx[last, i], 0.0
+        for k in range(last + 1):
+            r.weights[i] += x.lxx[k, i, i] / (last + 1)
+        for j in range(r.Vx.size):
+            r.Vxx[i, j] = x.lxx[last, i, j]
+    for k in range(last - 1, -1, -1):
+        if not backward_knot(x, k, o.R, damping, box, r):
+            return False
+    return True
+
+
+@inline
+def leave_free(box):
+    """No costs of changes, as where no limit is near."""
+    for k in range(box.weight.shape[0]):
+        for i in range(box.weight.shape[1]):
+            box.weight[k, i] = box.push[k, i] = 0.0
+
+
+@inline
+def is_beyond(o, path, box):
+    """Would a change that is wanted be beyond a limit?"""
+    for k in range(path.u.shape[0]):
+        for i in range(path.u.shape[1]):
+            u = path.u[k, i] + box.wanted[k, i]
+            if u < o.u_low[i] or u > o.u_high[i]:
+                return True
+    return False
+
+
+@late(OBJECTIVE, PATH, INPUT_BOX, types.float64)
+def begin_inside(o, path, box, m):
+    """Changes within the limits, and multipliers whose products with the distances are m."""
+    for i in range(path.u.shape[1]):
+        reach = 0.0
+        for k in range(path.u.shape[0]):
+            reach = max(reach, abs(box.wanted[k, i]))
+        reach = reach if reach > 0.0 else 1.0
+        room = o.u_high[i] - o.u_low[i]
+        space = max(INSIDE * (room if room < np.inf else reach), NARROW * reach)
+        for k in range(path.u.shape[0]):
+            low, high = o.u_low[i] - path.u[k, i], o.u_high[i] - path.u[k, i]
+            x = min(max(0.0, low + space), high - space) if room > 2.0 * space else 0.5 * (low + high)
+            box.change[k, i], box.below[k, i], box.above[k, i] = x, max(x - low, space), max(high - x, space)
+            box.low[k, i], box.high[k, i] = m / box.below[k, i], m / box.above[k, i]
+
+
+@late(INPUT_BOX, types.float64)
+def put_barrier(box, m):
+    """What the limits add to the cost of changes, for products m."""
+    for k in range(box.change.shape[0]):
+        for i in range(box.change.shape[1]):
+            a, b = box.below[k, i], box.above[k, i]
+            box.weight[k, i] = box.low[k, i] / a + box.high[k, i] / b
+            box.push[k, i] = m / b - m / a - box.weight[k, i] * box.change[k, i]
+
+
+@inline
+def part_to(part, x, dx):
+    """The part of the change dx that leaves a little of x, or a smaller one."""
+    return min(part, -TO_BOUNDARY * x / dx) if dx < 0.0 else part
+
+
+@late(INPUT_BOX, types.float64, returns=types.Tuple((types.boolean, types.float64)))
+def move_inside(box, m):
+    """Go towards the changes that are wanted, and multipliers that belong to them, as far as the limits allow.
+
+    Returns (was it all of the way, sum of products z s after it).
+    """
+    of_x = of_z = 1.0
+    for k in range(box.change.shape[0]):
+        for i in range(box.change.shape[1]):
+            d, a, b = box.wanted[k, i] - box.change[k, i], box.below[k, i], box.above[k, i]
+            of_x = part_to(part_to(of_x, a, d), b, -d)
+            z, w = box.low[k, i], box.high[k, i]
+            of_z = part_to(part_to(of_z, z, (m - z * d) / a - z), w, (m + w * d) / b - w)
+    total = 0.0
+    for k in range(box.change.shape[0]):
+        for i in range(box.change.shape[1]):
+            d, a, b = box.wanted[k, i] - box.change[k, i], box.below[k, i], box.above[k, i]
+            z, w = box.low[k, i], box.high[k, i]
+            box.change[k, i] += of_x * d
+            if a < np.inf:
+                box.below[k, i] = a + of_x * d
+                box.low[k, i] = z + of_z * ((m - z * d) / a - z)
+                total += box.below[k, i] * box.low[k, i]
+            if b < np.inf:
+                box.above[k, i] = b - of_x * d
+                box.high[k, i] = w + of_z * ((m + w * d) / b - w)
+                total += box.above[k, i] * box.high[k, i]
+    return min(of_x, of_z) == 1.0, total
+
+
+@late(OBJECTIVE, PATH, INPUT_BOX, EXPANSION)
+def hold_at_limits(o, path, box, x):
+    """Inputs that come to a limit are put there, without feedback."""
+    for k in range(path.u.shape[0]):
+        for i in range(path.u.shape[1]):
+            for limit, distance, side in ((o.u_low[i], box.below[k, i], -1.0), (o.u_high[i], box.above[k, i], 1.0)):
+                size = min(o.u_high[i] - o.u_low[i], abs(limit) + abs(box.wanted[k, i]))
+                if distance < np.inf and distance <= HELD * size:
+                    x.k[k, i] = limit - path.u[k, i] + side * NARROW * size  # a little further: it is cut to the limit
+                    for j in range(x.K.shape[2]):
+                        x.K[k, i, j] = 0.0

@@ -6,12 +6,11 @@ merit
 
     cost + augmented Lagrangian of the limits + nu sum |gaps|
 
-falls by a fraction of the prediction of the linear model (Armijo), with nu so large that a step which closes gaps is a
-descent direction (Nocedal and Wright 2006, eq. 18.36). If no fraction of a change helps, the next one is damped. If
-limits of inputs shorten steps, inputs that a change would move beyond them are held at their limits (`find_changes`).
-When the search for given multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and
-Manchester 2019) until the limits are satisfied. Memory is allocated only at phase changes
-(`liedyn.tasks.planning.phase_changes`).
+falls by a part of what the linear model predicts (Armijo), with nu so large that a step which closes gaps is a descent
+(Nocedal and Wright 2006, eq. 18.36). The linear model keeps inputs within their limits, all along the plan
+(`find_changes`). Where only a small part of a change helps, or none, the next one is damped. When the search for given
+multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019) until the
+limits are held. Nothing is allocated here, but where phases of contacts meet (`liedyn.tasks.planning.phase_changes`).
 """
 import math
 from collections import namedtuple
@@ -21,7 +20,10 @@ from numba import types
 
 from liedyn.machine.compiled.by_address import placed, record
 from liedyn.machine.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
-from liedyn.tasks.planning.backward_pass import BACKWARD_ROOM, backward_knot
+from liedyn.tasks.planning.backward_pass import (
+    BACKWARD_ROOM, CENTRING, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside,
+    put_barrier,
+)
 from liedyn.tasks.planning.contact_limits import update_cone_multipliers
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.tasks.planning.forward_pass import FORWARD_ROOM, expand_costs, predict, roll_out
@@ -35,15 +37,18 @@ step or the derivatives at a knot do not exist."""
 
 FROM_STATES, FROM_INPUTS, GO_ON = range(3)
 
-ARMIJO, GAP_SHARE = 1e-4, 0.5
+ARMIJO, GAP_SHARE = 0.3, 0.5
 PROGRESS = 0.25
 """Penalties grow if multipliers alone have not reduced the largest violation to this part of it."""
 CLOSED_GAPS = 1e-9
-"""Sum of |gaps| of a plan without gaps: a whole step closes them to rounding."""
-FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
-PASSES, KEPT, CREEPING = 8, 0.1, 0.01
-"""Largest number of passes with more inputs held at their limits, the smallest fraction of the slope that must remain,
-and the relative decrease of the merit below which inputs are held from the next iteration on."""
+"""Sum of |gaps| of a plan whose steps lead from knot to knot: a whole step closes them to rounding."""
+FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 1.0, 1e-3, 1e14
+SHORT, DAMPED, MOST_DAMPED = 0.1, 4.0, 10.0
+"""Damping begins after a short part of a change. It grows as the part that was taken is smaller than a half, by
+MOST_DAMPED where none helped, and falls by DAMPED after a whole change."""
+PASSES, EXACT, SHARE = 50, 1e-3, 0.1
+"""Most times that changes are found with limits of inputs; what those may add at the end: a part of the slope, or a
+share of the tolerance."""
 FIRST_TOLERANCE = 1e-3
 """Tolerance of the search before the first update of multipliers, which need not be exact; each next one is a hundred
 times smaller."""
@@ -58,15 +63,19 @@ the last iteration's plan are wanted; `floor` is a cost that is rounding. Penalt
 it is 1 they are constant, and only multipliers are updated, at most as often as there are iterations."""
 
 Log = namedtuple("Log", "cost gaps violation slope step count memory")
-"""Data of each iteration; `count` has the number of iterations, of updates of multipliers, and the knot of a failure.
-`memory` has the data for a continuation: damping, weight of gaps, tolerance, largest violation at the last update, 1 if
-closed, 1 if creeping."""
+"""By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed. `memory` is what a
+search needs to go on."""
+DAMPING, GAP_WEIGHT, TOLERANCE, VIOLATION, CLOSED = range(5)
+"""Places of the memory: VIOLATION is the largest one at the last update of multipliers, CLOSED is 1.0 without gaps."""
 
-Rooms = namedtuple("Rooms", "step stages cost backward forward")
+Merit = namedtuple("Merit", "value slope weight gaps")
+"""Of a plan: the merit, the slope of the cost along a change, the weight of gaps and the sum of these."""
+
+Rooms = namedtuple("Rooms", "step stages cost backward forward box")
 
 OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 4, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS, VECTOR)
-ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
+ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM, INPUT_BOX)
 
 
 @inline
@@ -78,196 +87,205 @@ def copy_path(path, to):
         copy_vector(path.u[k], to.u[k])
 
 
-@late(OBJECTIVE, BACKWARD_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, returns=types.boolean)
-def backward(o, b, f, path, x, damping):
-    """Changes and feedback of all knots, inputs within `f.low` and `f.high`; False if a knot has no minimum."""
-    last = path.u.shape[0]
-    for i in range(b.Vx.size):
-        b.Vx[i] = x.lx[last, i]
-        for j in range(b.Vx.size):
-            b.Vxx[i, j] = x.lxx[last, i, j]
-    for k in range(last - 1, -1, -1):
-        if not backward_knot(x.A[k], x.B[k], x.gap[k], x.lx[k], x.lxx[k], x.lu[k], x.by_u[k], o.R, path.u[k], f.low[k],
-                             f.high[k], damping, b, x.k[k], x.K[k]):
-            return False
-    return True
+@late(OBJECTIVE, ROOMS, PATH, EXPANSION, types.float64, types.boolean, types.float64,
+      returns=types.Tuple([types.float64] * 2))
+def find_changes(objective, rooms, path, expansion, damping, curved, exact):
+    """Changes and feedback of all knots, within the limits of inputs.
 
-
-@inline
-def free_boxes(o, f):
-    """Resets the limits of inputs at all knots."""
-    for k in range(f.low.shape[0]):
-        copy_vector(o.u_low, f.low[k])
-        copy_vector(o.u_high, f.high[k])
-
-
-@late(OBJECTIVE, BACKWARD_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, types.boolean,
-      types.int64, returns=types.Tuple((types.boolean, types.float64, types.float64)))
-def find_changes(o, b, f, path, x, damping, curved, passes):
-    """Changes and feedback of all knots, with active limits determined in at most `passes` passes.
-
-    Returns whether they exist, their slope and their curvature.
-
-    The quadratic program of a knot does not contain the changes of knots before it. With their changes dx an input that
-    it leaves free may be beyond its limit, k + K dx, and would shorten the step. Such inputs are held at the limit, and
-    changes are computed again (active sets of all knots at once, as in Hintermueller, Ito and Kunisch 2002).
+    Returns the slope of the cost along them, infinite if there are none, and its curvature if it is wanted. `exact` is
+    what limits may always add to the slope.
     """
-    free_boxes(o, f)
-    slope, curvature, first = 0.0, 0.0, 0.0
-    for p in range(passes):
-        if not backward(o, b, f, path, x, damping):
-            return False, 0.0, 0.0
-        slope, curvature, beyond = predict(o, f, path, x, curved)
-        if p == 0:
-            first = slope
-        if beyond == 0:
+    box = rooms.box
+    leave_free(box)
+    if not backward(objective, rooms.backward, box, expansion, damping):
+        return np.inf, 0.0
+    slope, curvature = predict(objective, rooms.forward, box, expansion, curved)
+    if not is_beyond(objective, path, box):
+        return slope, curvature
+    pairs = 2 * path.u.size
+    m = max(abs(slope), exact) / pairs
+    begin_inside(objective, path, box, m)
+    for _ in range(PASSES):
+        put_barrier(box, m)
+        if not backward(objective, rooms.backward, box, expansion, damping):
+            return np.inf, 0.0
+        slope, curvature = predict(objective, rooms.forward, box, expansion, curved)
+        whole, total = move_inside(box, m)
+        if whole and total <= max(EXACT * abs(slope), exact):
             break
-    if slope > KEPT * first:  # too many inputs are held
-        free_boxes(o, f)
-        if not backward(o, b, f, path, x, damping):
-            return False, 0.0, 0.0
-        slope, curvature, _ = predict(o, f, path, x, curved)
-    return True, slope, curvature
+        m = CENTRING * total / pairs
+    hold_at_limits(objective, path, box, expansion)
+    return slope, curvature
 
 
 @inline
-def start(model, d, o, path, trial, x, r):
-    """Rolls the plan out with its feedback from the first state of `trial`; returns the number of knots reached."""
-    for k in range(x.gap.shape[0]):
-        for i in range(x.gap.shape[1]):
-            x.gap[k, i] = 0.0
-    made = roll_out(model, d, o, r.step, r.cost, r.forward, path, x, 0.0, trial)[0]
+def start(model, settings, objective, path, trial, expansion, rooms):
+    """Roll the plan out with its feedback from the first state of `trial`; returns the knots that were reached."""
+    for k in range(expansion.gap.shape[0]):
+        for i in range(expansion.gap.shape[1]):
+            expansion.gap[k, i] = 0.0
+    made = roll_out(model, settings, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, 0.0, trial)[0]
     if made == path.q.shape[0]:
         copy_path(trial, path)
     return made
 
 
 @inline
-def next_multipliers(model, d, o, r, path, x, growth, largest):
-    for k in range(path.u.shape[0] if d.phases.cones.rows.size > 0 else 0):
-        update_cone_multipliers(d.phases.cones, k, r.stages.found.lam[k], growth, largest)
+def next_multipliers(model, settings, objective, rooms, path, expansion, growth, largest):
+    """Multipliers of all limits of states and contacts; penalties by the factor `growth`, up to the largest."""
+    cones, lam, mu = settings.phases.cones, expansion.lam, expansion.mu
+    for k in range(path.u.shape[0] if cones.rows.size > 0 else 0):
+        update_cone_multipliers(cones, k, rooms.stages.found.lam[k], growth, largest)
     for k in range(path.q.shape[0]):
-        if k > 0 and touches(d, k):
-            update_gap_multipliers(model, d, r.step.stage, k, path.q[k], growth, largest)
-        update_multipliers(model, o, r.cost, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
-        for l in range(o.low.size if growth > 1.0 else 0):
-            x.mu[k, l] = min(growth * x.mu[k, l], largest)
+        if k > 0 and touches(settings, k):
+            update_gap_multipliers(model, settings, rooms.step.stage, k, path.q[k], growth, largest)
+        update_multipliers(model, objective, rooms.cost, k, path.q[k], path.v[k], lam[k], mu[k])
+        for l in range(objective.low.size if growth > 1.0 else 0):
+            mu[k, l] = min(growth * mu[k, l], largest)
 
 
 @inline
-def penalty_of(d, o, x):
-    """The penalty of limits, the same for all of them."""
-    return x.mu[1, 0] if o.low.size > 0 else d.phases.mu[0, 0] if d.phases.mu.size > 0 else d.phases.cones.mu[0]
+def has_limits(settings, objective):
+    """Are there limits that multipliers hold?"""
+    return objective.low.size + settings.phases.lam.size + settings.phases.cones.lam.size > 0
 
 
 @inline
-def line_search(model, d, o, path, trial, x, r, merit, slope, weight, gaps, halvings):
-    """(accepted fraction of the change, 0 if none helps; cost and violation after it). `trial` is the new plan."""
+def penalty_of(settings, objective, expansion):
+    """The penalty of limits, which grows for all of them at once."""
+    if objective.low.size > 0:
+        return expansion.mu[1, 0]
+    return settings.phases.mu[0, 0] if settings.phases.mu.size > 0 else settings.phases.cones.mu[0]
+
+
+@inline
+def gap_weight(weight, slope, curvature, gaps):
+    """The weight of gaps in the merit, which never falls."""
+    return max(weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps)) if gaps > 0.0 else weight
+
+
+@inline
+def line_search(model, settings, objective, path, trial, expansion, rooms, merit, halvings):
+    """(part of the change that is taken, cost and violation after it), 0 if none helps. `trial` is the new plan."""
     alpha = 1.0
     copy_vector(path.q[0], trial.q[0])
     copy_vector(path.v[0], trial.v[0])
     for _ in range(halvings):
-        made, cost, added, worst = roll_out(model, d, o, r.step, r.cost, r.forward, path, x, alpha, trial)
+        made, cost, added, worst = roll_out(
+            model, settings, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, alpha, trial)
         if made == path.q.shape[0]:
-            after = cost + added + weight * (1.0 - alpha) * gaps
-            if after - merit <= ARMIJO * alpha * (slope - weight * gaps):
+            after = cost + added + merit.weight * (1.0 - alpha) * merit.gaps
+            if after - merit.value <= ARMIJO * alpha * (merit.slope - merit.weight * merit.gaps):
                 return alpha, cost, worst
         alpha *= 0.5
     return 0.0, np.inf, np.inf
 
 
 @inline
-def remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping):
-    """Stores the state of a search that runs out of iterations, so that it can be continued."""
-    log.memory[5] = 1.0 if creeping else 0.0
-    log.memory[0], log.memory[1], log.memory[2], log.memory[3] = damping, gap_weight, tolerance, worst_before
-    log.memory[4] = 1.0 if closed else 0.0
-    return ITERATIONS
+def next_damping(damping, alpha):
+    """Damping after the part alpha of a change."""
+    if alpha == 1.0:
+        return damping / DAMPED if damping > LEAST_DAMPING else 0.0
+    grown = damping * (0.5 / alpha if alpha > 0.0 else MOST_DAMPED)
+    return max(FIRST_DAMPING, grown) if alpha <= SHORT else grown
+
+
+@inline
+def begin(options, limited, memory):
+    """What a search knows where it begins."""
+    memory[DAMPING] = memory[GAP_WEIGHT] = memory[CLOSED] = 0.0
+    memory[TOLERANCE] = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
+    memory[VIOLATION] = np.inf
+
+
+@inline
+def cannot_be_held(options, worst, penalty, memory):
+    """Have multipliers and the largest penalty not helped?"""
+    return options.growth > 1.0 and worst > 0.5 * memory[VIOLATION] and not penalty < options.largest_penalty
+
+
+@inline
+def next_growth(options, worst, memory):
+    """The factor of penalties, 1 where multipliers alone make progress; and what the search is to reach next."""
+    grows = options.growth > 1.0 and worst > options.limit_tolerance and worst > PROGRESS * memory[VIOLATION]
+    memory[VIOLATION], memory[TOLERANCE] = worst, max(options.tolerance, 0.01 * memory[TOLERANCE])
+    return options.growth if grows else 1.0
+
+
+@inline
+def write_down(log, iteration, cost, gaps, worst, slope):
+    log.cost[iteration], log.gaps[iteration], log.violation[iteration] = cost, gaps, worst
+    log.slope[iteration], log.step[iteration], log.count[0] = slope, 0.0, iteration
 
 
 @kernel(nogil=True)
-def raise_multipliers(model, d, o, r, path, x):
-    """Updates multipliers after a search that ran out of iterations, at constant penalties."""
-    next_multipliers(model, placed(d), placed(o), placed(r), path, placed(x), 1.0, np.inf)
+def raise_multipliers(model, settings, objective, rooms, path, expansion):
+    """Multipliers after a search that has run out of iterations, without larger penalties."""
+    next_multipliers(
+        model, placed(settings), placed(objective), placed(rooms), path, placed(expansion), 1.0, np.inf)
 
 
 @kernel(nogil=True)
-def search(model, d, o, path, trial, x, r, options, log):
-    """Improves a plan in place; returns the reason for its end."""
-    d, o, x, r = placed(d), placed(o), placed(x), placed(r)
-    iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
+def search(model, settings, objective, path, trial, expansion, rooms, options, log):
+    """Improve a plan in place; returns what ended the search."""
+    settings, objective, expansion, rooms = placed(settings), placed(objective), placed(expansion), placed(rooms)
+    knots, memory, limited, iteration = path.q.shape[0], log.memory, has_limits(settings, objective), 0
+    moved, stuck, made, gaps = True, False, 0, 0.0
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
-    closed = creeping = False
+    if options.roll != GO_ON:
+        begin(options, limited, memory)
     if options.roll == FROM_INPUTS:
-        made = start(model, d, o, path, trial, x, r)
-        closed = made == path.q.shape[0]
-        if not closed:
-            log.count[2] = made
+        log.count[2] = start(model, settings, objective, path, trial, expansion, rooms)
+        if log.count[2] < knots:
             return SINGULAR
-    moved, limited = True, o.low.size + d.phases.lam.size + d.phases.cones.lam.size > 0
-    tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
-    worst_before = np.inf
-    if options.roll == GO_ON:
-        damping, gap_weight, tolerance, worst_before = log.memory[0], log.memory[1], log.memory[2], log.memory[3]
-        closed, creeping = log.memory[4] > 0.0, log.memory[5] > 0.0
+        memory[CLOSED] = 1.0
     while True:
         if moved:
-            made, gaps = expand_steps(model, d, r.stages, r.step, r.forward.dq, path, closed, x)
-        cost, added, worst = expand_costs(model, d, o, r.cost, r.step, r.stages.found, path, x)
-        if made < path.q.shape[0] or not cost + added < np.inf:
-            log.count[2] = made
+            made, gaps = expand_steps(model, settings, rooms.stages, rooms.step, rooms.forward.dq, path,
+                                      memory[CLOSED] > 0.0, expansion)
+        cost, added, worst = expand_costs(
+            model, settings, objective, rooms.cost, rooms.step, rooms.stages.found, path, expansion)
+        log.count[2] = made
+        if made < knots or not cost + added < np.inf:
             return SINGULAR
-        moved = False
-        found, slope, curvature = find_changes(o, r.backward, r.forward, path, x, damping, gaps > 0.0,
-                                               PASSES if creeping else 1)
-        if not found:
-            log.count[2] = path.q.shape[0]
-            return SINGULAR
-        log.cost[iteration], log.gaps[iteration], log.violation[iteration] = cost, gaps, worst
-        log.slope[iteration], log.step[iteration] = slope, 0.0
-        log.count[0] = iteration
-        size = abs(cost) + abs(added)
-        closed = gaps <= CLOSED_GAPS
-        wanted = tolerance if added != 0.0 else options.tolerance  # exact if no limit is active
-        if closed and (stuck or -slope <= max(wanted, ROUNDING) * size or -slope <= options.floor):
-            stuck = False
-            finished = wanted <= options.tolerance
+        moved, size = False, abs(cost) + abs(added)
+        slope, curvature = find_changes(
+            objective, rooms, path, expansion, memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size)
+        write_down(log, iteration, cost, gaps, worst, slope)
+        memory[CLOSED] = 1.0 if gaps <= CLOSED_GAPS else 0.0
+        wanted = memory[TOLERANCE] if added != 0.0 else options.tolerance  # exact where no limit pushes
+        small = abs(slope) <= max(max(wanted, ROUNDING) * size, options.floor)
+        if memory[CLOSED] > 0.0 and (stuck or small):
+            finished, stuck = wanted <= options.tolerance, False
             if not limited or finished and worst <= options.limit_tolerance:
                 return CONVERGED
-            grows = options.growth > 1.0
-            if grows and finished and worst > 0.5 * worst_before and not penalty_of(d, o, x) < options.largest_penalty:
+            if finished and cannot_be_held(options, worst, penalty_of(settings, objective, expansion), memory):
                 return VIOLATED
             if iteration == options.iterations:
-                return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
-            grows = grows and worst > options.limit_tolerance and worst > PROGRESS * worst_before
-            worst_before = worst
-            next_multipliers(
-                model, d, o, r, path, x, options.growth if grows else 1.0, options.largest_penalty)
-            updates += 1
-            log.count[1] = updates
-            tolerance = max(options.tolerance, 0.01 * tolerance)
+                return ITERATIONS
+            next_multipliers(model, settings, objective, rooms, path, expansion, next_growth(options, worst, memory),
+                             options.largest_penalty)
+            log.count[1] += 1
             iteration += 1
             continue
         if iteration == options.iterations:
-            return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
-        if gaps > 0.0:
-            gap_weight = max(gap_weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
-        before, merit = cost, cost + added + gap_weight * gaps
-        alpha, cost, worst = line_search(model, d, o, path, trial, x, r, merit, slope, gap_weight, gaps,
-                                         options.halvings)
+            return ITERATIONS
+        alpha = 0.0
+        if slope < np.inf:
+            memory[GAP_WEIGHT] = gap_weight(memory[GAP_WEIGHT], slope, curvature, gaps)
+            merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
+            alpha, cost, worst = line_search(
+                model, settings, objective, path, trial, expansion, rooms, merit, options.halvings)
         log.step[iteration] = alpha
         iteration += 1
+        # where the merit cannot tell any more, the search is at its end
+        stuck = alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size
+        memory[DAMPING] = 0.0 if stuck else next_damping(memory[DAMPING], alpha)
+        if memory[DAMPING] > LARGEST_DAMPING:
+            return STALLED
         if alpha > 0.0:
+            moved, memory[CLOSED] = True, 1.0 if alpha == 1.0 else memory[CLOSED]
             copy_path(trial, path)
-            creeping = before - cost <= CREEPING * abs(merit)
-            stuck, moved, closed = False, True, closed or alpha == 1.0
-            damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
             if iteration == options.iterations and not options.finish:
                 log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
-                return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
-            continue
-        creeping = True
-        stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit no longer distinguishes iterates
-        damping = 0.0 if stuck else max(FIRST_DAMPING, 10.0 * damping)
-        if damping > LARGEST_DAMPING:
-            return STALLED
+                return ITERATIONS

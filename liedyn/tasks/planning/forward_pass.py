@@ -10,8 +10,9 @@ import numpy as np
 from numba import types
 
 from liedyn.machine.compiled.by_address import Address, record
-from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, late
+from liedyn.machine.compiled.jit import VECTOR, inline, late
 from liedyn.model.packed_records import MODEL
+from liedyn.tasks.planning.backward_pass import INPUT_BOX
 from liedyn.tasks.planning.contact_limits import add_cone_derivatives, cone_cost
 from liedyn.tasks.planning.expansion import EXPANSION, FOUND, PATH, put_difference
 from liedyn.tasks.planning.objective import (
@@ -21,14 +22,9 @@ from liedyn.tasks.planning.phase_changes import advance
 from liedyn.tasks.planning.phases import add_gap_derivatives, gap_cost, touches
 from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_state
 
-ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du low high")
-"""Scratch for a step, and limits (knots, nu) of the inputs: if a computed change, with its feedback, would exceed a
-limit, both limits are set to that value."""
+ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next")
 
-FORWARD_ROOM = record(ForwardRoom, *[VECTOR] * 4, *[MATRIX] * 2)
-
-BEYOND = 1e-9
-"""Relative excess of a limit that counts as none."""
+FORWARD_ROOM = record(ForwardRoom, *[VECTOR] * 3)
 
 
 @inline
@@ -136,27 +132,12 @@ def expand_costs(model, d, o, c, r, found, path, x):
     return total, added, worst
 
 
-@inline
-def hold_beyond(o, f, k, i, u):
-    """Holds an input of step k at the limit that u exceeds; True if it was not held there before."""
-    if f.low[k, i] == f.high[k, i]:
-        return False
-    if u > o.u_high[i] + BEYOND * abs(o.u_high[i]):
-        f.low[k, i] = f.high[k, i] = o.u_high[i]
-        return True
-    if u < o.u_low[i] - BEYOND * abs(o.u_low[i]):
-        f.low[k, i] = f.high[k, i] = o.u_low[i]
-        return True
-    return False
-
-
-@late(OBJECTIVE, FORWARD_ROOM, PATH, EXPANSION, types.boolean,
-      returns=types.Tuple((types.float64, types.float64, types.int64)))
-def predict(o, f, path, x, curved):
-    """Slope of the cost along the change that the linear model predicts from k and K, its curvature if wanted, and the
-    number of inputs that would exceed their limits; these are held there from now on."""
+@late(OBJECTIVE, FORWARD_ROOM, INPUT_BOX, EXPANSION, types.boolean, returns=types.Tuple([types.float64] * 2))
+def predict(o, f, box, x, curved):
+    """Slope of the cost along the change that the linear model makes of k and K, and its curvature if it is wanted; the
+    change of inputs is what `box` has as wanted."""
     knots, nu = x.lu.shape
-    slope, curvature, beyond = 0.0, 0.0, 0
+    slope, curvature = 0.0, 0.0
     for j in range(f.dx.size):
         f.dx[j] = 0.0
     for k in range(knots + 1):
@@ -166,27 +147,26 @@ def predict(o, f, path, x, curved):
                 curvature += f.dx[i] * x.lxx[k, i, j] * f.dx[j]
         if k == knots:
             break
+        du = box.wanted[k]
         for i in range(nu):
             s = x.k[k, i]
             for j in range(f.dx.size):
                 s += x.K[k, i, j] * f.dx[j]
-            f.du[i] = s
+            du[i] = s
             slope += x.lu[k, i] * s
-            if hold_beyond(o, f, k, i, path.u[k, i] + s):
-                beyond += 1
         for i in range(nu if curved else 0):
             for j in range(nu):
-                curvature += 2.0 * f.du[i] * o.R[i, j] * f.du[j]
+                curvature += 2.0 * du[i] * o.R[i, j] * du[j]
             for j in range(f.dx.size if x.by_u.shape[1] > 0 else 0):
-                curvature += 2.0 * f.du[i] * x.by_u[k, i, j] * f.dx[j]
+                curvature += 2.0 * du[i] * x.by_u[k, i, j] * f.dx[j]
             for j in range(nu if x.by_u.shape[1] > 0 else 0):
-                curvature += f.du[i] * x.by_u[k, i, f.dx.size + j] * f.du[j]
+                curvature += du[i] * x.by_u[k, i, f.dx.size + j] * du[j]
         for i in range(f.dx.size):
             s = x.gap[k, i]
             for j in range(f.dx.size):
                 s += x.A[k, i, j] * f.dx[j]
             for j in range(nu):
-                s += x.B[k, i, j] * f.du[j]
+                s += x.B[k, i, j] * du[j]
             f.dx_next[i] = s
         copy_vector(f.dx_next, f.dx)
-    return slope, curvature, beyond
+    return slope, curvature

@@ -19,7 +19,7 @@ from liedyn.machine.compiled.by_address import placed
 from liedyn.machine.compiled.jit import inline, kernel
 from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.model.travel import Travelling
-from liedyn.tasks.planning.ddp_search import CONVERGED, FROM_STATES, GO_ON, ITERATIONS
+from liedyn.tasks.planning.ddp_search import CLOSED, CONVERGED, FROM_STATES, GO_ON, ITERATIONS
 from liedyn.tasks.planning.expansion import put_difference
 from liedyn.tasks.planning.gait import NOW, carry, close, phases_ahead, schedule_of
 from liedyn.tasks.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
@@ -326,7 +326,7 @@ class MPC(Travelling):
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
         self._costs.append(float(solver.log.cost[made]))
-        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # for plans with gaps multipliers are meaningless
+        if self._status == ITERATIONS and solver.log.memory[CLOSED] > 0.0:  # of plans with gaps they would mean nothing
             solver.raise_multipliers()
 
     def _set_cost(self, t):

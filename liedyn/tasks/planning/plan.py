@@ -314,9 +314,9 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
     -----
     Iterative LQR with gaps (Li and Todorov 2004; feasibility-driven DDP: Mastalli et al. 2020) in independent
     coordinates of the tree, with exact first derivatives of steps and costs and Gauss-Newton second ones. Limits of
-    inputs are satisfied exactly by a quadratic program at each knot (Tassa, Mansard and Todorov 2014), limits of states
-    by an augmented Lagrangian (Howell, Jackson and Manchester 2019), as are the friction cones of contacts (Jackson et
-    al. 2021). The whole search is compiled.
+    inputs are held exactly by an interior point method on all steps (Rao, Wright and Rawlings 1998), limits of states
+    by an augmented Lagrangian (Howell, Jackson and Manchester 2019), and so are the friction cones of contacts (Jackson
+    et al. 2021). All of the search is compiled.
 
     Examples
     --------

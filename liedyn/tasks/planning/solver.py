@@ -20,7 +20,7 @@ from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
 from liedyn.model.packed import PackedModel
-from liedyn.tasks.planning.backward_pass import backward_room
+from liedyn.tasks.planning.backward_pass import InputBox, backward_room
 from liedyn.tasks.planning.ddp_search import (
     FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
 )
@@ -152,8 +152,7 @@ class Solver:
             np.ones((N + 1, c)))
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
-            backward_room(x, nu), ForwardRoom(
-                zeros(n), zeros(x), zeros(x), zeros(nu), zeros((N, nu)), zeros((N, nu))))
+            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((8, N, nu))))
         self.log, self._slices = None, Slices(1)
 
     def __getstate__(self):  # users' functions have addresses in this process only
@@ -273,7 +272,7 @@ class Solver:
 
         Raises PlanError if a step of the initial plan has no solution.
         """
-        memory = np.zeros(6) if self.log is None else self.log.memory
+        memory = np.zeros(5) if self.log is None else self.log.memory
         self.log = log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
         forget_errors(self.functions)
         status = self._search_in_slices(iterations, Options(
