@@ -23,7 +23,7 @@ REACH = {
 SAME_NAME = 16
 """Names of classes that stand in several files."""
 ONE_PLACE = {
-    "a Newton loop on constraints": (r"range\(NEWTON_STEPS", 5),
+    "a Newton loop on constraints": (r"range\(NEWTON_STEPS", 4),
     "a series of Bernoulli's numbers": (r"(?m)^_D = |BERNOULLI", 1),
     "a list of ball joints": (r"LINK_NV\] > 1", 1),
 }

@@ -25,8 +25,9 @@ from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
 from liedyn.model.calls.batches import batch
 from liedyn.model.packed import NQ, NV, N_ROWS, PackedModel
+from liedyn.motion.runge_kutta import RK4
 
-STAGES, WEIGHTS = np.array([0.0, 0.5, 0.5, 1.0]), np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
+STAGES, WEIGHTS = RK4[:-1].sum(axis=1), RK4[-1].copy()
 NEWTON_STEPS, CONVERGED = 20, 1e-13
 """Newton's method doubles the digits of a stage in each step; the initial guess has a few. A step below CONVERGED means
 that the next one would be below double precision."""

@@ -1,19 +1,16 @@
-"""One step of an integrator as a discrete-time system: derivatives of the step itself, not of the exact flow.
+"""One step of an integrator as a discrete-time system: derivatives of the step itself, not of the flow it stands for.
 
-The step is Runge-Kutta-Munthe-Kaas, classical fourth order, in independent coordinates: q = q_0 exp(u) with all
+The step is that of Runge-Kutta-Munthe-Kaas, classical fourth order, in independent coordinates: q = q_0 exp(u) with all
 constraints solved at every stage, so that each stage state lies on the manifold and has an exact local model (A, B).
-With r = R_y v the rate of y, body-fixed for ball and free joints, and J(u) = dexp^-1_{-u} joint by joint,
+With r = R_y v the rate of y, body-fixed for ball and free joints, and J(u) = dexp^-1_{-u} joint by joint, the
+rates that `liedyn.motion.runge_kutta` takes, and their variations, are
 
-    k_i = (J(u_i) r_i, wdot_i)       u_i = c_i h k_u,i-1       w_i = w_0 + c_i h k_w,i-1       (U, W) = h sum b_i k_i
+    k = (J(u) r, wdot)
+    dk_u = J (A_yy + ad_r) eta + J A_yw dw + d(J r)/du du        dk_w = A_wy eta + A_ww dw + B_w dinput
 
-For one-dof coordinates J = 1, and this is the classical method. A variation eta_0 of y at the start is, at u, the
-variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du; hence, stage by stage,
-
-    dk_u = J (A_yy + ad_r) eta + J A_yw dw + d(J r)/du du         dk_w = A_wy eta + A_ww dw + B_w dinput
-
-(A_yy holds -ad_r, because the tangent at q turns with the body; Hairer, Lubich and Wanner 2006, IV.8.2.)
+where a variation eta_0 of y at the start is, at u, the variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du, and A_yy holds
+-ad_r, because the tangent at q turns with the body (`liedyn.motion.local_coordinates`).
 """
-# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -21,10 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.lie import (
-    Ad, ad, exp, left_jacobian, right_jacobian_inverse, right_jacobian_inverse_slope, so3_exp, so3_hat,
-    so3_left_jacobian, so3_right_jacobian_inverse, so3_right_jacobian_inverse_slope,
-)
 from liedyn.linear.closed_loop import operating_points
 from liedyn.linear.discrete_state_space import ARRAYS, DiscreteStateSpace
 from liedyn.linear.linearize import Given, all_states, settled_without_friction
@@ -33,25 +26,16 @@ from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of, linea
 from liedyn.linear.outputs import NO_OUTPUTS
 from liedyn.linear.space import Coordinates
 from liedyn.machine.arguments import non_negative, positive, require_robot
-from liedyn.machine.compiled.jit import kernel
-from liedyn.machine.errors import ClosureError, InputError, of_the_batch
-from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.cluster_weights import solution
-from liedyn.mechanics.constraints.families.cut import cut_velocity_kernel
-from liedyn.mechanics.constraints.independent import all_holonomic, by_name, given_coordinates, holonomic
-from liedyn.mechanics.constraints.loops import (
-    closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
-)
+from liedyn.machine.errors import InputError, of_the_batch
+from liedyn.mechanics.constraints.independent import all_holonomic, by_name, given_coordinates
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import without_elements
-from liedyn.mechanics.tree.configuration import difference, integrate
-from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
 from liedyn.model.calls.boundary import wrenches
-from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.packed import N_VIRTUAL
-from liedyn.motion.discrete_steps import CONVERGED, NEWTON_STEPS, STAGES, WEIGHTS, Steps, discretize_states
+from liedyn.motion.discrete_steps import Steps, discretize_states
+from liedyn.motion.local_coordinates import Deviation
+from liedyn.motion.runge_kutta import RK4, step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +43,6 @@ if TYPE_CHECKING:
 
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike, IndependentNames, Wrenches
-
-LARGEST_TURN = 0.5 * np.pi
-"""Largest rotation [rad] of a ball or free joint in one step: beyond, its local coordinates are distorted."""
 
 
 def discretize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[Any, ...] | None = None,
@@ -203,126 +184,30 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
     found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
     y, w = found.coordinates, found.velocities
-    groups = _groups(robot, y)
-    p, x, nu = len(y.names), len(y.names) + len(w.names), len(robot.actuator_names)
-    w_0, now, forces = found.local.w, robot, tau
-    start = np.eye(x, x + nu)  # variations of (y, w) at the start, by (y, w, input)
+    space, x = Deviation.by(robot, q, v, y, w, rank_tolerance), len(y.names) + len(w.names)
+    p, nu, forces = len(y.names), len(robot.actuator_names), tau
     inputs = np.eye(nu, x + nu, x)
-    k, dk = np.zeros(x), np.zeros((x, x + nu))
-    change, d_change = np.zeros(x), np.zeros((x, x + nu))
-    for c, b in zip(STAGES, WEIGHTS):
-        u, du = c * h * k[:p], c * h * dk[:p]
-        if c > 0.0:
-            now = robot.at(robot.t + c * h) if robot.functions else robot
-            q_i, v_i = state_at(now, q, u, w_0 + c * h * k[p:], y, w, rank_tolerance)
+
+    def at(part):
+        return robot.at(robot.t + part * h) if robot.functions else robot
+
+    def equations(part, change, eta):
+        nonlocal found, loop, forces
+        if part > 0.0:
+            now = at(part)
+            q_i, v_i = space.state_at(change, now)
             if loop is not None:
-                loop = loop.at(robot.t + c * h, q_i[None], v_i[None])
+                loop = loop.at(robot.t + part * h, q_i[None], v_i[None])
                 forces = loop.tau[0]
             found = linearize_at(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
-        A, B, rate = found.local.A, found.local.B[:, :nu], found.local.f0
+        A, B = found.local.A, found.local.B[:, :nu]
         if loop is not None and loop.driven is not None:
             B = B + found.local.B[:, nu:] @ loop.driven[0]
         if loop is not None:
             A = A + found.local.B[:, nu:] @ loop.of_state(found.local.N[:, :p], found.local.X[:, :x])[0]
-        eta = _carried(groups, u, start[:p], du)
-        d_rate = A @ np.vstack([eta, start[p:] + c * h * dk[p:]]) + B @ inputs
-        k, dk = rate.copy(), d_rate
-        for j in groups:
-            r, u_j = rate[j], u[j]
-            J, by_u = _local_rate(u_j, r)
-            k[j] = J @ r
-            dk[j] = J @ (d_rate[j] + (so3_hat(r) if len(j) == 3 else ad(r)) @ eta[j]) + by_u @ du[j]
-        change, d_change = change + h * b * k, d_change + h * b * dk
-    U, dU = change[:p], d_change[:p]
-    q_next, v_next = state_at(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
-    step = np.vstack([_carried(groups, U, start[:p], dU), start[p:] + d_change[p:]])
-    return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), h, y.names + w.rates, robot.actuator_names,
+        return found.local.f0, A @ eta + B @ inputs
+
+    change, end = step(space, equations, RK4, h, np.eye(x, x + nu))
+    q_next, v_next = space.state_at(change, at(1.0))
+    return DiscreteStateSpace(end[:, :x].copy(), end[:, x:].copy(), h, y.names + w.rates, robot.actuator_names,
                               q.copy(), v.copy(), given_tau.copy(), q_next, v_next)
-
-
-def _groups(robot, y):
-    """Indices in y of each ball or free joint; the other coordinates belong to R^n.
-
-    Raises InputError if y contains a ball cut, or a part of a ball or free joint.
-    """
-    owner = {j: (group.start, group.stop - group.start) for group in robot.groups
-             for j in range(group.start, group.stop)}
-    balls = {loop.name + axis for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion
-             for axis in LOOP_KINDS[loop.kind].velocities}
-    groups = {}
-    for k, (name, row, virtual) in enumerate(zip(y.names, y.rows, y.virtual)):
-        picked = np.flatnonzero(row)
-        if virtual >= 0 and name in balls:
-            raise InputError(f"{name} of a ball cut is no derivative of a coordinate, and cannot be integrated")
-        if any(int(j) in owner for j in picked):
-            if len(picked) > 1 or row[picked[0]] != 1.0:
-                raise InputError(f"{name} mixes coordinates of a ball or free joint, and cannot be integrated")
-            groups.setdefault(owner[int(picked[0])], {})[int(picked[0])] = k
-    for (first, count), places in groups.items():
-        if len(places) < count:
-            raise InputError(f"only part of the ball or free joint of {robot.velocity_names[first]} is independent: "
-                             "its coordinates can be integrated together only")
-    return [np.array([places[j] for j in sorted(places)]) for places in groups.values()]
-
-
-def _local_rate(u, r):
-    """J(u) = dexp^-1_{-u} and d(J r)/du."""
-    if np.linalg.norm(u[:3]) > LARGEST_TURN:
-        raise InputError(f"a ball or free joint turns by {np.linalg.norm(u[:3]):.2g} rad in one step; at most "
-                         f"{LARGEST_TURN:.2g} rad: take a shorter step")
-    if len(u) == 3:
-        return so3_right_jacobian_inverse(u), so3_right_jacobian_inverse_slope(u, r)
-    return right_jacobian_inverse(u), right_jacobian_inverse_slope(u, r)
-
-
-def _carried(groups, u, eta, du):
-    """Ad_{exp -u} eta + dexp_{-u} du, joint by joint: eta + du for coordinates in R^n."""
-    out = eta + du
-    for j in groups:
-        moved, turned = ((so3_exp(-u[j]), so3_left_jacobian(-u[j])) if len(j) == 3 else
-                         (Ad(exp(-u[j])), left_jacobian(-u[j])))
-        out[j] = moved @ eta[j] + turned @ du[j]
-    return out
-
-
-def state_at(robot, q_0, u, w, y, speeds, tolerance):
-    """The state on the manifold with coordinates u away from q_0 and velocities w.
-
-    Raises ClosureError if Newton's method does not converge.
-    """
-    of_positions, reads = holonomic(robot), y.virtual >= 0
-    target = integrate(robot, q_0, y.rows.T @ np.where(reads, 0.0, u))
-    z_0 = virtual_coordinates(robot, q_0) if reads.any() else np.empty(0)
-    q = q_0
-    for _ in range(NEWTON_STEPS):
-        wanted = y.rows @ difference(robot, q, target)
-        if reads.any():
-            left = (u + z_0[y.virtual] - virtual_coordinates(robot, q)[y.virtual])[reads]
-            # angles of cuts are known up to full turns
-            wanted[reads] = left - 2.0 * np.pi * np.round(left / (2.0 * np.pi))
-        error = closure_error(robot, q)
-        Z = np.vstack([np.where(of_positions[:, None], constraint_jacobian(robot, q), 0.0),
-                       y.matrix(virtual_jacobian(robot, q))])
-        step = solution(robot, Z, np.concatenate([-error, wanted]), tolerance)
-        q = integrate(robot, q, step)
-        if np.abs(step).max(initial=0.0) <= CONVERGED * max(1.0, np.abs(q).max(initial=0.0)):
-            break
-    else:
-        raise ClosureError(f"a stage of the step does not close: the last Newton step is {np.abs(step).max():.2g}; "
-                           "the step leaves the workspace, or is too long", float(np.abs(step).max()), None, q)
-    rest, reads = np.zeros(robot.nv), speeds.virtual >= 0
-    Z = np.vstack([constraint_jacobian(robot, q), speeds.matrix(virtual_jacobian(robot, q))])
-    left = w.copy()
-    if reads.any():
-        left[reads] -= virtual_velocities(robot.packed, q, rest)[speeds.virtual[reads]]
-    return q, solution(robot, Z, np.concatenate([-velocity_error(robot, q, rest), left]), tolerance)
-
-
-@kernel
-def virtual_velocities(model, q, v):
-    """Velocities of the cut joints' coordinates, including those of moving frames."""
-    work, z = np.empty(world_size(model)), np.empty(model.ints[N_VIRTUAL])
-    world_positions(SCALAR, model, q, work)
-    world_velocities(SCALAR, model, v, work)
-    cut_velocity_kernel(SCALAR, model, work, True, z)
-    return z

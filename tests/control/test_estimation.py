@@ -9,8 +9,7 @@ from scipy.stats import chi2
 import liedyn as ld
 from liedyn.control.estimation.measurement import Measurement
 from liedyn.machine.errors import ClosureError, InputError
-from liedyn.motion.deviation import Deviation
-from liedyn.motion.discretize import state_at
+from liedyn.motion.local_coordinates import Deviation
 
 SEEN = ("q1", "q4")
 
@@ -48,15 +47,14 @@ def test_readings_change_as_C_says(make, outputs):
     measurement = Measurement(robot, outputs)
     d = Deviation(robot, robot.home, np.zeros(robot.nv), None, None, 1e-9)
     p, x = len(d.y.names), len(d.y.names) + len(d.w.names)
-    q, v = state_at(robot, robot.home, 0.2 * rng.normal(size=p), rng.normal(size=x - p), d.y, d.w, 1e-9)
+    q, v = d.state_at(np.concatenate([0.2 * rng.normal(size=p), rng.normal(size=x - p)]))
     u = rng.normal(size=len(robot.actuator_names))
     ss = ld.linearize(robot, q, v, u=u, outputs=outputs, independent=d.y, speeds=d.w)
     assert ss.outputs == measurement.labels
     here = measurement(robot, q, v, u)
     for k in range(x):
         dx = eps * np.eye(x)[k]
-        there = [measurement(robot, *state_at(robot, q, s * dx[:p], d.speeds(q, v) + s * dx[p:], d.y, d.w, 1e-9), u)
-                 for s in (1.0, -1.0)]
+        there = [measurement(robot, *d.at(q, v).state_at(s * dx), u) for s in (1.0, -1.0)]
         slope = np.subtract(*(measurement.difference(each, here) for each in there)) / (2.0 * eps)
         # of second order in eps, and rounding over it
         assert np.allclose(ss.C[:, k], slope, rtol=0.0, atol=1e-7 * max(1.0, np.abs(ss.C).max()))
@@ -125,9 +123,9 @@ def consistency(robot, q, P, Q, R, outputs, u, h, samples, runs):
     errors, innovations = np.empty((runs, samples)), np.empty((runs, samples))
     for run in range(runs):
         ekf = ld.ExtendedKalmanFilter(robot, q, np.zeros(robot.nv), h, P, Q, R, outputs)
-        d, p, x = ekf._deviation, len(ekf._deviation.y.names), len(ekf.states)
+        d, x = ekf._deviation, len(ekf.states)
         start = np.sqrt(P) * rng.normal(size=x)
-        there = state_at(robot, d.q, start[:p], start[p:], d.y, d.w, 1e-9)
+        there = d.state_at(start)
         for k in range(samples):
             y = ekf.disturbed(ekf.measure(*there), np.sqrt(R) * rng.normal(size=len(ekf.outputs)))
             ekf.update(y)

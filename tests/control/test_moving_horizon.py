@@ -5,7 +5,6 @@ from test_estimation import SEEN, five_bar, flier
 
 import liedyn as ld
 from liedyn.machine.errors import InputError
-from liedyn.motion.discretize import state_at
 
 
 def readings(robot, filter_, there, samples, u, Q, R, rng):
@@ -22,8 +21,7 @@ def run(robot, outputs, samples, seed, Q=2.0, P=1e-3, R=1e-6, horizon=8, spoiled
     filter_, estimator = ld.ExtendedKalmanFilter(*given), ld.moving_horizon(*given, horizon=horizon, **options)
     d = filter_._deviation
     hold = ld.inverse_dynamics(robot, robot.home, np.zeros(robot.nv), np.zeros(len(d.w.names))).u
-    p, start = len(d.y.names), np.sqrt(P) * rng.normal(size=len(filter_.states))
-    there, errors = state_at(robot, d.q, start[:p], start[p:], d.y, d.w, 1e-9), []
+    there, errors = d.state_at(np.sqrt(P) * rng.normal(size=len(filter_.states))), []
     for k, (y, u, state) in enumerate(readings(robot, filter_, there, samples, lambda k: hold + np.sin(0.2 * k), Q, R,
                                                rng)):
         y = y + 0.05 * (k in spoiled)

@@ -28,8 +28,8 @@ from liedyn.machine.arguments import non_negative, number, positive, require_rob
 from liedyn.machine.errors import ClosureError, InputError
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
-from liedyn.motion.deviation import Deviation
-from liedyn.motion.discretize import discretize, state_at
+from liedyn.motion.local_coordinates import Deviation
+from liedyn.motion.discretize import discretize
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:
@@ -346,9 +346,7 @@ class ExtendedKalmanFilter(Sensors):
 
     def _displaced(self, d: Any, dx: Array, t: float) -> Any:
         """The `Deviation` about the state displaced by dx from that of `d`; ClosureError if there is none."""
-        p = len(d.y.names)
-        q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
-        return self._moved(d, q, v, t)
+        return self._moved(d, *d.state_at(dx), t)
 
     def _held(self, u):
         return self._u if u is None else vector("u", u, len(self._u))

@@ -20,8 +20,8 @@ from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_dot
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NV, links_of
-from liedyn.motion.deviation import is_angle
-from liedyn.motion.discretize import virtual_velocities
+from liedyn.motion.local_coordinates import is_angle
+from liedyn.motion.local_coordinates import virtual_velocities
 
 
 class Measurement:

@@ -10,7 +10,6 @@ import numpy as np
 from liedyn.machine.arguments import flag, floats
 from liedyn.machine.errors import InputError
 from liedyn.machine.python_control import forces, plain, python_control
-from liedyn.motion.discretize import state_at
 
 if TYPE_CHECKING:
     from typing import Any
@@ -395,8 +394,7 @@ class KalmanFilter(Observer):
         self.x = self.model.A @ self.x + self.model.B @ (self._held(u) - self.u)
 
     def _estimate(self):
-        d, p = self._deviation, len(self._deviation.y.names)
-        return state_at(d.robot, d.q, self.x[:p], d.speeds(d.q, d.v) + self.x[p:], d.y, d.w, self._tolerance)
+        return self._deviation.state_at(self.x)
 
 
 def vector(name, x, size):

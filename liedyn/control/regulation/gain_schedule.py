@@ -16,7 +16,7 @@ from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.motion.deviation import Deviation
+from liedyn.motion.local_coordinates import Deviation
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:

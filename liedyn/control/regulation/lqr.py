@@ -15,7 +15,7 @@ from liedyn.machine.errors import InputError
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
-from liedyn.motion.deviation import Deviation
+from liedyn.motion.local_coordinates import Deviation
 from liedyn.motion.discretize import discretize
 from liedyn.tasks.cost_weights import weight
 

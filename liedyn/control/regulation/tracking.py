@@ -20,7 +20,7 @@ from liedyn.machine.errors import InputError
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference, integrate
 from liedyn.model.calls.boundary import states
-from liedyn.motion.deviation import Deviation
+from liedyn.motion.local_coordinates import Deviation
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:

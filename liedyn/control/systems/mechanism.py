@@ -21,8 +21,7 @@ from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.model.calls.boundary import states
-from liedyn.motion.deviation import Deviation
-from liedyn.motion.discretize import state_at
+from liedyn.motion.local_coordinates import Deviation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +94,7 @@ def to_control(robot: Robot, q: ArrayLike | None = None, v: ArrayLike | None = N
         raise InputError(f"{zero.y.names[int((zero.y.virtual >= 0).argmax())]!r} of a cut joint cannot be a state of "
                          f"{robot.name!r}, which has functions of time: name coordinates of the tree")
     measurement = Measurement(robot, (robot.outputs or zero.y.names) if outputs is None else outputs)
-    system = Mechanism(robot, zero, measurement, zero.speeds(q[0], v[0]), rank_tolerance)
+    system = Mechanism(robot, zero, measurement)
     return control.nlsys(system.rate, system.output, inputs=forces(robot.actuator_names),
                          outputs=plain(measurement.labels), states=plain(zero.y.names + zero.w.rates),
                          name=plain([robot.name])[0])
@@ -110,17 +109,14 @@ class Mechanism:
     zero : Deviation
         Deviation from the reference state.
     measurement : Measurement
-    start : ndarray, shape (p,)
-        Independent velocities of the reference state.
-    tolerance : float
     """
 
-    def __init__(self, robot, zero, measurement, start, tolerance):
-        self.robot, self.zero, self.measurement, self.start, self.tolerance = robot, zero, measurement, start, tolerance
+    def __init__(self, robot, zero, measurement):
+        self.robot, self.zero, self.measurement = robot, zero, measurement
 
     def _at(self, t, x):
-        robot, zero, p = self.robot.at(t) if self.robot.functions else self.robot, self.zero, len(self.zero.y.names)
-        return robot, *state_at(robot, zero.q, x[:p], self.start + x[p:], zero.y, zero.w, self.tolerance)
+        robot = self.robot.at(t) if self.robot.functions else self.robot
+        return robot, *self.zero.state_at(x, robot)
 
     def rate(self, t, x, u, params):
         """dx/dt"""

@@ -14,6 +14,7 @@ from liedyn.machine.errors import InputError, said, shown, suggestion
 from liedyn.machine.python_control import python_control
 from liedyn.model.calls.boundary import states
 from liedyn.model.travel import Travelling
+from liedyn.motion.runge_kutta import RK4, Vectors, step
 from liedyn.motion.simulation.sampled import Sampled
 
 if TYPE_CHECKING:
@@ -226,11 +227,10 @@ def _linear(step, t, x, e):
 
 def _runge_kutta(dynamics, h, steps, t, x, e):
     for k in range(steps):
-        now = t + k * h
-        k1 = dynamics(now, x, e)
-        k2 = dynamics(now + 0.5 * h, x + 0.5 * h * k1, e)
-        k3 = dynamics(now + 0.5 * h, x + 0.5 * h * k2, e)
-        x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + dynamics(now + h, x + h * k3, e))
+        def rates(part, change, _, now=t + k * h, x=x):
+            return dynamics(now + part * h, x + change, e), None
+
+        x = x + step(Vectors(np.zeros_like(x)), rates, RK4, h)[0]
     return x
 
 

@@ -17,21 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.lie import (
-    right_jacobian_inverse, right_jacobian_inverse_curvature, right_jacobian_inverse_slope, so3_right_jacobian_inverse,
-    so3_right_jacobian_inverse_curvature, so3_right_jacobian_inverse_slope,
-)
+from liedyn.lie import right_jacobian_inverse_curvature, so3_right_jacobian_inverse_curvature
 from liedyn.machine.errors import LiedynError, SingularConfigurationError
 from liedyn.mechanics.constraints.cluster_weights import ranks
 from liedyn.mechanics.constraints.independent import holonomic
-from liedyn.mechanics.constraints.loops import closure_error, constraint_jacobian
+from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference, integrate
-
-NEWTON_STEPS, CONVERGED = 25, 1e-13
-"""Newton's method doubles the digits in each step; after one below CONVERGED the next is below double precision."""
-LARGEST_TURN = 0.5 * np.pi
-"""Largest rotation [rad] of a ball or free joint in a chart: J is far from singular there."""
+from liedyn.motion.local_coordinates import LARGEST_TURN, close, complete, inverse_jacobian, rate_slope
 
 
 class LeftChartError(LiedynError):
@@ -107,29 +100,21 @@ class Charts(NamedTuple):
         Raises LeftChartError if Newton's method does not converge.
         """
         robot, R = self.robot, self.R_y[k]
-        q = integrate(robot, self.q[k], np.einsum("bji,bj->bi", R, y))
-        if not robot.row_names and not self.groups:
-            return q
-        rows = holonomic(robot)
-        q = q if start is None else start.copy()
-        for _ in range(NEWTON_STEPS):
-            d = self.displacement(k, q)
-            wrong = y - np.einsum("bij,bj->bi", R, d)
-            Z = self.turned_rows(k, d)
-            if rows.any():
-                wrong = np.concatenate([-closure_error(robot, q)[:, rows], wrong], axis=1)
-                Z = np.concatenate([constraint_jacobian(robot, q)[:, rows], Z], axis=1)
-            step = _solve(Z, wrong)
-            largest = np.abs(step).max(axis=1, initial=0.0)
-            size = np.maximum(1.0, np.abs(q).max(axis=1, initial=0.0))
-            if not (largest <= size).all():
-                break
-            q = integrate(robot, q, step)
-            if (largest <= CONVERGED * size).all():
+        if start is None or not (robot.row_names or self.groups):
+            q = integrate(robot, self.q[k], np.einsum("bji,bj->bi", R, y))
+            if not (robot.row_names or self.groups):
                 return q
+
+        def read(q):
+            d = self.displacement(k, q)
+            return y - np.einsum("bij,bj->bi", R, d), self.turned_rows(k, d)
+
+        q, _, done = close(robot, q if start is None else start, read, _solve, 1.0)
+        if done.all():
+            return q
         if start is not None:  # the start was too far away
             return self.configurations(k, y)
-        raise LeftChartError(np.flatnonzero(~(largest <= CONVERGED * size)))
+        raise LeftChartError(np.flatnonzero(~done))
 
     def states(self, k, x, start=None):
         """The states (q, v) with coordinates x[i] = (y, w) in charts k[i]."""
@@ -141,12 +126,7 @@ class Charts(NamedTuple):
         """The velocities with coordinates w[i] in charts k[i] that satisfy the constraints at q[i]."""
         if not self.robot.row_names:
             return np.einsum("bji,bj->bi", self.R_w[k], w)
-        G = constraint_jacobian(self.robot, q)
-        v = np.zeros((len(q), self.robot.nv))
-        for _ in range(2):  # the second iteration removes the error of the normal equations
-            given, read = np.einsum("bij,bj->bi", G, v), np.einsum("bij,bj->bi", self.R_w[k], v)
-            v = v + _solve(np.concatenate([G, self.R_w[k]], axis=1), np.concatenate([-given, w - read], axis=1))
-        return v
+        return complete(self.robot, q, self.R_w[k], w, _solve, 2)  # twice: normal equations lose digits
 
 
 def charts_about(robot, q):
@@ -189,17 +169,6 @@ def _solve(Z, right):
         return np.full((len(Z), Z.shape[2]), np.inf)
 
 
-def inverse_jacobian(d):
-    """J(d), the inverse right Jacobian, of rotation vectors or twists."""
-    d = np.ascontiguousarray(d)
-    return so3_right_jacobian_inverse(d) if d.shape[1] == 3 else right_jacobian_inverse(d)
-
-
-def rate_slope(d, r):
-    """d(J(d) r)/dd for rotation vectors or twists (..., 3 or 6)."""
-    return (so3_right_jacobian_inverse_slope if d.shape[-1] == 3 else right_jacobian_inverse_slope)(d, r)
-
-
 def rate_curvature(d, r, on):
-    """The second derivatives of on . J(d) r by d, for rotation vectors or twists."""
+    """The second derivatives of on . J(d) r by d, for rotation vectors or twists (..., 3 or 6)."""
     return (so3_right_jacobian_inverse_curvature if d.shape[-1] == 3 else right_jacobian_inverse_curvature)(d, r, on)

@@ -18,7 +18,8 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import without_elements
 from liedyn.model.calls.boundary import is_usable, wrenches
-from liedyn.tasks.optimal_motion.charts import LeftChartError, inverse_jacobian, rate_curvature, rate_slope
+from liedyn.motion.local_coordinates import inverse_jacobian, rate_slope
+from liedyn.tasks.optimal_motion.charts import LeftChartError, rate_curvature
 
 CLOSURE_TOLERANCE = 1e-8
 """Closure tolerance; it is never reached, as states of charts are closed to rounding."""

@@ -1,7 +1,7 @@
 """Integration from given states with given inputs, in charts and in batches: classical Runge-Kutta method."""
 import numpy as np
 
-from liedyn.motion.discrete_steps import STAGES, WEIGHTS
+from liedyn.motion.runge_kutta import RK4, Vectors, step
 from liedyn.tasks.optimal_motion.dynamics import motion_at, rates_in
 
 
@@ -16,13 +16,12 @@ def flow(charts, k, x, inputs, h, steps, start=None):
         Coordinates after each step.
     """
     found, q = [], start
-    dt = (h / steps)[:, None]
-    for step in range(steps):
-        rate, change = np.zeros_like(x), np.zeros_like(x)
-        for c, b in zip(STAGES, WEIGHTS):
-            q, v = charts.states(k, x + c * dt * rate, q)
-            rate = rates_in(charts, k, motion_at(charts, k, q, v, inputs((step + c) / steps))).f
-            change += b * rate
-        x = x + dt * change
+    for done in range(steps):
+        def equations(part, change, _, x=x, done=done):
+            nonlocal q
+            q, v = charts.states(k, x + change, q)
+            return rates_in(charts, k, motion_at(charts, k, q, v, inputs((done + part) / steps))).f, None
+
+        x = x + step(Vectors(np.zeros_like(x)), equations, RK4, h / steps)[0]
         found.append(x)
     return found

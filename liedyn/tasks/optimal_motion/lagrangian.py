@@ -29,7 +29,7 @@ from liedyn.linear.sensitivity.variations import Motion
 from liedyn.mechanics.constraints.independent import Independent, tangent_names
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.mechanics.tree.crba import crba
-from liedyn.tasks.optimal_motion.charts import rate_slope
+from liedyn.motion.local_coordinates import rate_slope
 from liedyn.tasks.optimal_motion.dynamics import bent_rates
 from liedyn.tasks.optimal_motion.limits import Linear, Power, Virtual
 

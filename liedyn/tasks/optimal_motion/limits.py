@@ -8,7 +8,7 @@ from liedyn.machine.arguments import floats
 from liedyn.machine.errors import InputError, shown, suggestion
 from liedyn.mechanics.constraints.loops import virtual_coordinates, virtual_jacobian
 from liedyn.mechanics.tree.places import places_of
-from liedyn.motion.deviation import virtual_rate_derivatives
+from liedyn.motion.local_coordinates import virtual_rate_derivatives
 from liedyn.tasks.optimal_motion.path_functions import derivatives_of, value_of
 from liedyn.tasks.reaching.packing import evaluate
 

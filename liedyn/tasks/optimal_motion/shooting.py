@@ -12,7 +12,7 @@ times; constraints on states are satisfied at the knots.
 """
 import numpy as np
 
-from liedyn.motion.discrete_steps import STAGES, WEIGHTS
+from liedyn.motion.runge_kutta import RK4, Vectors, step
 from liedyn.tasks.optimal_motion.dynamics import motion_at, rates_in
 from liedyn.tasks.optimal_motion.flow import flow
 from liedyn.tasks.optimal_motion.samples import Blocks, Layout, Samples, node_samples
@@ -51,35 +51,34 @@ class Shooting:
         """Coordinates at the ends of all intervals, their derivatives by (x, u, duration), samples of all stages."""
         layout, charts, N = self.layout, self.charts, len(self.mesh) - 1
         n, nu, chart, parts = layout.x, layout.nu, np.arange(N), np.diff(self.mesh) / self.steps
-        h, columns = (duration * parts)[:, None], layout.local(chart, chart)
+        columns, of_length = layout.local(chart, chart), np.zeros((N, 1, n + nu + 1))
         S, inputs = np.tile(np.eye(n, n + nu + 1), (N, 1, 1)), np.eye(nu, n + nu + 1, n)
         q, found = None, []
-        for step in range(self.steps):
-            k, dk = np.zeros((N, n)), np.zeros((N, n, n + nu + 1))
-            change, d_change = np.zeros_like(k), np.zeros_like(dk)
-            for c, b in zip(STAGES, WEIGHTS):
-                d_stage = S + c * h[:, :, None] * dk
-                d_stage[:, :, -1] += c * parts[:, None] * k
-                q, v = charts.states(chart, x + c * h * k, q)
+        of_length[:, 0, -1] = parts
+        for done in range(self.steps):
+            weights = iter(RK4[-1])
+
+            def equations(part, change, d_stage, x=x, done=done, weights=weights):
+                nonlocal q
+                q, v = charts.states(chart, x + change, q)
                 motion = motion_at(charts, chart, q, v, u)
                 of = rates_in(charts, chart, motion)
-                k, dk = of.f, of.df @ d_stage + of.df_du @ inputs
-                change, d_change = change + b * k, d_change + b * dk
-                part = self.mesh[:-1] + (step + c) * parts
-                dt = np.zeros((N, n + nu + 1))
-                dt[:, -1] = part
-                found.append(Samples(part * duration, q, v, u, dt, motion.N @ d_stage[:, :motion.N.shape[2]],
-                                     motion.X @ d_stage, np.tile(inputs, (N, 1, 1)), columns, b * parts))
-            x, S = x + h * change, S + h[:, :, None] * d_change
-            S[:, :, -1] += parts[:, None] * change
+                time, dt = self.mesh[:-1] + (done + part) * parts, np.zeros((N, n + nu + 1))
+                dt[:, -1] = time
+                found.append(Samples(time * duration, q, v, u, dt, motion.N @ d_stage[:, :motion.N.shape[2]],
+                                     motion.X @ d_stage, np.tile(inputs, (N, 1, 1)), columns, next(weights) * parts))
+                return of.f, of.df @ d_stage + of.df_du @ inputs
+
+            change, S = step(Vectors(np.zeros((N, n))), equations, RK4, duration * parts, S, of_length)
+            x = x + change
         return x, S, Samples(*(np.concatenate(each) for each in zip(*found)))
 
     def inside(self, z, motion, k, part):
         """Coordinates in charts k[i] and inputs at fractions of intervals k[i]: the same steps, the last shortened."""
         x, u, duration = self.layout.split(z)
         charts, h, here = self.charts, duration * np.diff(self.mesh)[k] / self.steps, x[k]
-        for step in range(self.steps):
-            here = flow(charts, k, here, lambda _: u[k], h * np.clip(part * self.steps - step, 0.0, 1.0), 1)[-1]
+        for done in range(self.steps):
+            here = flow(charts, k, here, lambda _: u[k], h * np.clip(part * self.steps - done, 0.0, 1.0), 1)[-1]
         return here, u[k]
 
     def inputs(self, z, k, part):

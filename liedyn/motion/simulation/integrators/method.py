@@ -6,23 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.motion.runge_kutta import CLASSICAL, tableau
 from liedyn.motion.simulation.workspace import OK, copy_row
 
 if TYPE_CHECKING:
     from typing import Any
-
-    from liedyn.typing import Array
-
-CLASSICAL = ([1 / 2], [0, 1 / 2], [0, 0, 1]), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
-"""A and b of the classical Runge-Kutta method."""
-
-
-def tableau(A: Any, b: Any) -> Array:
-    """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b.
-
-    For implicit methods no row is empty.
-    """
-    return np.array([[*row, *[0.0] * (len(b) - len(row))] for row in ([], *A, b)], dtype=np.float64)
 
 
 class Method:
