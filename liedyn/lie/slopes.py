@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.lie import exponential
-from liedyn.lie.algebra import add, cross, dot, scale
+from liedyn.lie.algebra import Ad, add, cross, dot, neg, neg6, rotate, scale
 from liedyn.lie.arrays import TWIST, VECTOR, lie_function, matrix3, matrix6, twist, vector
 from liedyn.machine.compiled.jit import inline, inline_array
 
@@ -119,6 +119,32 @@ def inverse_curvature(U, R, c):
     A = plus(plus(times(d, C), times(d1, D)), times(d2 * cz, outer(w, w)))
     Q = plus(plus(times(d1 * along, C), times(d, dC)), plus(times(d2 * along, D), times(d1, dD)))
     return A, plus(Q, plus(times(d3 * along * cz + d2 * c_dz, outer(w, w)), times(d2 * cz, both(w, v))))
+
+
+@inline
+def carry_rows(count, u, k, Z, D):
+    """Z = Ad_{exp -u} Z + dexp_{-u} D in the rows of one ball (count 3) or free joint (6), from row k on.
+
+    Columns Z displace where a motion u begins, columns D vary u: both displace where it ends, and as seen from there.
+    """
+    if count == 3:
+        w = neg((u[k], u[k + 1], u[k + 2]))
+        R, J = exponential.so3_exp(w), exponential.so3_left_jacobian(w)
+        for j in range(Z.shape[1]):
+            a = rotate(R, (Z[k, j], Z[k + 1, j], Z[k + 2, j]))
+            b = rotate(J, (D[k, j], D[k + 1, j], D[k + 2, j]))
+            for i in range(3):
+                Z[k + i, j] = a[i] + b[i]
+        return
+    V = neg6(((u[k], u[k + 1], u[k + 2]), (u[k + 3], u[k + 4], u[k + 5])))
+    X, (J, C) = exponential.exp(V), exponential.left_jacobian(V)
+    for j in range(Z.shape[1]):
+        a = Ad(X, ((Z[k, j], Z[k + 1, j], Z[k + 2, j]), (Z[k + 3, j], Z[k + 4, j], Z[k + 5, j])))
+        w, v = (D[k, j], D[k + 1, j], D[k + 2, j]), (D[k + 3, j], D[k + 4, j], D[k + 5, j])
+        Jw, Jv, Cw = rotate(J, w), rotate(J, v), rotate(C, w)
+        for i in range(3):
+            Z[k + i, j] = a[0][i] + Jw[i]
+            Z[k + 3 + i, j] = a[1][i] + Jv[i] + Cw[i]
 
 
 @inline_array

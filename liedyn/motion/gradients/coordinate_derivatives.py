@@ -1,13 +1,12 @@
 """Variations of configurations, column by column: of the numbers of q, in the tangent space, and of rates of q."""
-from liedyn.lie.algebra import ad, add, add6, cross, quaternion_rotation, rotate, scale6, unrotate
+from liedyn.lie.algebra import add, cross, quaternion_rotation, rotate, unrotate
+from liedyn.lie.slopes import carry_rows
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.vectors import copy_to
 from liedyn.mechanics.tree.joints import put_coordinate_rates
 from liedyn.model.packed import FREE, NV
 from liedyn.model.packed_records import dof_count, first_dof, first_q, kind, link_count, q_count
 from liedyn.motion.simulation.coordinate_rates import coordinate_rates
-from liedyn.motion.simulation.integrators.derivatives import twist_of
 
 
 @inline
@@ -99,36 +98,12 @@ def vary_rates(model, q, v, dq, theta, dv, number, out):
 
 
 @kernel_in_place
-def turn_along(model, shift, first, theta):
-    """theta <- sum_k (-ad(shift))^k / (k + first)! theta, joint by joint, column by column.
-
-    first = 0: displacements seen from the end of exp(shift); first = 1: the displacements there that changes of
-    `shift` cause.
-    """
-    terms = series_length(largest_size(shift))
+def carry(model, shift, D, theta):
+    """theta (n, C) of where exp(shift) leads, which changes by D, from that of where it begins."""
     for i in range(link_count(model)):
+        j = first_dof(model, i)
         if dof_count(model, i) == 1:
-            continue
-        j, free = first_dof(model, i), kind(model, i) == FREE
-        along = twist_of(free, shift, j)
-        for c in range(theta.shape[1]):
-            x = (theta[j, c], theta[j + 1, c], theta[j + 2, c]), (0.0, 0.0, 0.0)
-            if free:
-                x = x[0], (theta[j + 3, c], theta[j + 4, c], theta[j + 5, c])
-            y = x
-            for k in range(terms, 0, -1):
-                y = add6(x, scale6(-1.0 / (k + first), ad(along, y)))
-            for r in range(3):
-                theta[j + r, c] = y[0][r]
-                if free:
-                    theta[j + 3 + r, c] = y[1][r]
-
-
-@inline
-def series_length(size):
-    """Number of terms after which the exponential series is exact to rounding."""
-    terms, term = 1, size
-    while term > 1e-17 and terms < 40:
-        terms += 1
-        term *= size / terms
-    return terms
+            for c in range(theta.shape[1]):
+                theta[j, c] += D[j, c]
+        else:
+            carry_rows(dof_count(model, i), shift, j, theta, D)

@@ -43,7 +43,7 @@ from liedyn.mechanics.tree.kinematics import world_motion, world_positions
 from liedyn.model.constraint_records import ranking_of, refresh
 from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.motion.gradients.coordinate_derivatives import (
-    copy_rows, is_plain, put_start, put_tangent, turn_along, vary_rates,
+    carry, copy_rows, put_start, put_tangent, vary_rates,
 )
 from liedyn.motion.gradients.equations import (
     add_partials, add_rows, add_times, put_at_rest, put_correction_partials, put_force_partials, put_impulses,
@@ -108,10 +108,7 @@ def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
         add_partials(room.partials.force, room, room.forces)
     solve_saddle(
         room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
-    if not is_plain(model, q):
-        turn_along(model, room.shift, 0, room.theta)
-        turn_along(model, room.shift, 1, room.out)
-    add_rows(1.0, room.out, room.theta)
+    carry(model, room.shift, room.out, room.theta)
     return left, whole
 
 

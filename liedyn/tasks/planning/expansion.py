@@ -15,8 +15,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.lie.algebra import Ad, neg, neg6, rotate
-from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
+from liedyn.lie.slopes import carry_rows
 from liedyn.linear.linearize_one_state import room
 from liedyn.linear.linearize_states import Tolerances, linearize_registers, linearize_trees
 from liedyn.linear.output_rows import MULTIPLIER, TREE, VELOCITY
@@ -70,29 +69,6 @@ def stage_room(robot, d, knots, whole):
 
 
 @inline
-def carry_columns(group_size, u, k, Z, D):
-    """Z = Ad_{exp -u} Z + dexp_{-u} D, in the rows of one ball or free joint from row k on."""
-    if group_size == 3:
-        w = neg((u[k], u[k + 1], u[k + 2]))
-        R, J = so3_exp(w), so3_left_jacobian(w)
-        for j in range(Z.shape[1]):
-            a = rotate(R, (Z[k, j], Z[k + 1, j], Z[k + 2, j]))
-            b = rotate(J, (D[k, j], D[k + 1, j], D[k + 2, j]))
-            for i in range(3):
-                Z[k + i, j] = a[i] + b[i]
-        return
-    V = neg6(((u[k], u[k + 1], u[k + 2]), (u[k + 3], u[k + 4], u[k + 5])))
-    X, (J, C) = exp(V), left_jacobian(V)
-    for j in range(Z.shape[1]):
-        a = Ad(X, ((Z[k, j], Z[k + 1, j], Z[k + 2, j]), (Z[k + 3, j], Z[k + 4, j], Z[k + 5, j])))
-        w, v = (D[k, j], D[k + 1, j], D[k + 2, j]), (D[k + 3, j], D[k + 4, j], D[k + 5, j])
-        Jw, Jv, Cw = rotate(J, w), rotate(J, v), rotate(C, w)
-        for i in range(3):
-            Z[k + i, j] = a[0][i] + Jw[i]
-            Z[k + 3 + i, j] = a[1][i] + Jv[i] + Cw[i]
-
-
-@inline
 def put_variation(d, u, D, Z):
     """Z (p, z) = the variation of y after a displacement u that varies by D."""
     p = Z.shape[0]
@@ -100,7 +76,7 @@ def put_variation(d, u, D, Z):
     for i in range(p):
         Z[i, i] = 1.0
     for g in range(d.groups.shape[0]):
-        carry_columns(d.groups[g, 1], u, d.groups[g, 0], Z, D)
+        carry_rows(d.groups[g, 1], u, d.groups[g, 0], Z, D)
     g, end = 0, -1
     for i in range(p):
         if g < d.groups.shape[0] and i == d.groups[g, 0]:
