@@ -251,7 +251,9 @@ def _of_compiled_callers(arm, loop):
 
     for name in lie.__all__:
         function = getattr(lie, name)
-        given = [_LIE_ARGUMENTS[argument] for argument in inspect.signature(function).parameters]
+        vector = np.ones(3 if name.startswith("so3") else 6)
+        known = _LIE_ARGUMENTS | {"r": vector, "c": vector}
+        given = [known[argument] for argument in inspect.signature(function).parameters]
         yield f"lie.{name}", lambda function=function, given=given: function(*given)
 
 
