@@ -333,10 +333,15 @@ def test_no_call_of_a_controller_compiles():
         each.address.value = 0
     hold = ld.inverse_dynamics(arm, arm.home, rest, [0.0, 0.0]).u
     cost = ld.Cost(Q=1.0, R=1e-2, q=arm.home, u=hold)
-    mpc = ld.MPC(arm, arm.home, rest, cost, 10, 0.02, limits=ld.Limits(speeds={"q1": (-0.1, 0.1)}))
+    limits = ld.Limits(inputs=(-1.1 * np.abs(hold).max(), 1.1 * np.abs(hold).max()), speeds={"q1": (-0.1, 0.1)})
+    # the arm does not move, as the plan says, and then it does, until inputs come to their limits
+    v = [ld.complete_velocity(arm, arm.home, {"q1": w, "q2": 0.0}) for w in (0.0, 0.1, 0.2, 2.0)]
+    mpc = ld.MPC(arm, arm.home, rest, cost, 10, 0.02, limits=limits)
+    assert np.array_equal(mpc._solver.objective.u_high, np.full(4, limits.inputs[1]))
     known = {name for name, each in _LATE.items() if each.address.value}
-    for k in range(4):  # the arm does not move, as the plan says, and then it does
-        mpc(0.015 * k, arm.home, ld.complete_velocity(arm, arm.home, {"q1": 0.1 * k, "q2": 0.0}))
+    for k in range(4):
+        mpc(0.015 * k, arm.home, v[k])
+    assert np.abs(mpc.plan.u).max() == limits.inputs[1]
     assert {name for name, each in _LATE.items() if each.address.value} == known
 
 

@@ -175,7 +175,12 @@ class MPC(Travelling):
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, self._begin_anew())  # compiles
         self._solver.path.u[:] += 1.0  # so that steps do not end at the next knots: kernels for gaps are compiled, too
+        o = self._solver.objective
+        kept = o.u_low.copy(), o.u_high.copy()
+        if np.isfinite(kept).any():  # what inputs at their limits need is compiled, too
+            o.u_low[:] = o.u_high[:] = 0.0
         self._solver.search(1, 0.0, np.inf, 1.0, FROM_STATES, False)
+        o.u_low[:], o.u_high[:] = kept
         self._solver.raise_multipliers()
         if self._schedule is None:
             self._shift(0.5)
