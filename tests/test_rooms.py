@@ -107,3 +107,10 @@ def test_the_source_is_read_as_it_is():
 
 def test_the_picture_of_the_rooms_is_current():
     assert PICTURE.read_text() == drawn(arrows()), "python tests/draw_rooms.py draws it"
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE", "CONTRIBUTING"])
+def test_files_that_pages_name_exist(page):
+    known = {path.name for path in [*modules().values(), *(PACKAGE.parent / "tests").rglob("*.py")]}
+    named = {name.split("/")[-1] for name in re.findall(r"[\w/]+\.py\b", (PACKAGE.parent / f"docs/{page}.md").read_text())}
+    assert not named - known
