@@ -112,5 +112,5 @@ def test_the_picture_of_the_rooms_is_current():
 @pytest.mark.parametrize("page", ["ARCHITECTURE", "CONTRIBUTING"])
 def test_files_that_pages_name_exist(page):
     known = {path.name for path in [*modules().values(), *(PACKAGE.parent / "tests").rglob("*.py")]}
-    named = {name.split("/")[-1] for name in re.findall(r"[\w/]+\.py\b", (PACKAGE.parent / f"docs/{page}.md").read_text())}
-    assert not named - known
+    text = (PACKAGE.parent / "docs" / f"{page}.md").read_text()
+    assert not {name.split("/")[-1] for name in re.findall(r"[\w/]+\.py\b", text)} - known
