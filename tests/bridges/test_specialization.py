@@ -199,7 +199,7 @@ def test_base_parameters():
     tau, none, work = np.empty(7), np.empty(0), ld.kernels.workspace(panda)
     ld.kernels.rnea(SCALAR, grouped, q, v, a, none, work, tau)
     assert off(tau, ld.rnea(panda, q, v, a)) < 1e-14
-    assert (grouped.packed.floats == 0.0).sum() - (panda.packed.floats == 0.0).sum() >= 3 * 7
+    assert (grouped.floats == 0.0).sum() - (panda.packed.floats == 0.0).sum() >= 3 * 7
 
 
 def test_expressions():
