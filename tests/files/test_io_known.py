@@ -12,7 +12,7 @@ from sdf_files import load as load_sdf
 import liedyn as ld
 from liedyn.files.known import SDF, URDF, strangers
 from liedyn.machine.errors import ModelError, ModelWarning
-from liedyn.mechanics.constraints.declared_independent import fitting
+from liedyn.files.declared_coordinates import fitting
 
 INERTIA = '<inertia ixx="1" ixy="0.1" ixz="0" iyy="1.2" iyz="0" izz="1.1"/>'
 INERTIAL = f'<inertial><origin xyz="0.1 0 0"/><mass value="2"/>{INERTIA}</inertial>'

@@ -55,7 +55,7 @@ def test_a_wrong_derivative_is_found():
 
 @pytest.mark.parametrize("expression, velocity, message", [
     (sp.Symbol("slide.z", real=True), False, "unknown symbol 'slide.z', did you mean 'slide"),
-    (sp.Symbol("slide.x"), False, "take symbols from liedyn.model.symbolic"),
+    (sp.Symbol("slide.x"), False, "take symbols from liedyn.symbolic"),
     (symbolic.coordinates("ball.rx")[0], False, "unknown symbol 'ball.rx'"),
     (symbolic.velocities("slide.x")[0] ** 2, True, "not linear in the velocities"),
     (symbolic.velocities("slide.x")[0], False, "unknown symbol 'd slide.x'"),

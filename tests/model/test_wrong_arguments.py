@@ -129,6 +129,11 @@ def extended():
     return ld.ExtendedKalmanFilter(**KALMAN)
 
 
+@once
+def windowed():
+    return ld.moving_horizon(**KALMAN, horizon=2)
+
+
 def output_feedback():
     return dict(controller=regulator(), estimator=kalman(), noise=1.0)
 
@@ -233,6 +238,7 @@ CALLS = {
     "kalman": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0, outputs=["q1", "q4"]),
     "dkalman": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0, outputs=["q1", "q4"]),
     "ExtendedKalmanFilter": KALMAN, "OutputFeedback": output_feedback,
+    "moving_horizon": KALMAN | {"horizon": 2, "loss": "huber"},
     "to_control": dict(robot=FIVE_BAR, q=HOME, v=REST) if CONTROL else None,
     "from_control": (lambda: dict(
         system=model().to_control(), robot=FIVE_BAR, outputs=["q1", "q2", "q3", "q4"], period=0.01,
@@ -336,6 +342,9 @@ METHODS = {
     "ExtendedKalmanFilter.deviation": (extended, dict(q=HOME, v=REST)),
     "ExtendedKalmanFilter.disturbed": (extended, dict(y=HOME[:2], noise=HOME[:2])),
     "ExtendedKalmanFilter.update": (extended, dict(y=HOME[[0, 3]], u=REST)),
+    "MovingHorizonEstimator.measure": (windowed, dict(q=HOME, v=REST, u=REST)),
+    "MovingHorizonEstimator.predict": (windowed, dict(u=REST)),
+    "MovingHorizonEstimator.update": (windowed, dict(y=HOME[[0, 3]], u=REST)),
     "OutputFeedback.answer": (once(lambda: ld.OutputFeedback(**output_feedback())), dict(t=0.0, y=HOME[:2])),
     "TrackingRegulator.__call__": (tracking, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (tracking, dict(t=0.0)),
@@ -357,9 +366,10 @@ METHODS = {
         once(lambda: ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), *np.zeros((2, 2, 4)))), dict(index=1)),
 }
 RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
-           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "OptimalMotion",
-           "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity",
-           "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
+           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult",
+           "MovingHorizonEstimator", "OptimalMotion", "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient",
+           "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
+           "Trajectory", "Trim"}
 """What is not made by hand."""
 
 
