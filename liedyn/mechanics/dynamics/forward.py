@@ -206,14 +206,15 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     tau : array_like, shape (..., nv)
         Generalised forces [N m, N].
     method : str
-        - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4); -
-        "multiplier": Lagrange multipliers (Spencer, 2.1); - "svd": null space and pseudoinverse by singular values;
-        also defined at singular configurations (Spencer, 3.1), as are "projection", "udwadia_kalaba" and "unified"; -
-        "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005); - "udwadia_kalaba": the explicit
-        equation (Xu and Liu 2017, eq. 5-9); - "kane": embedded constraints, with other speeds chosen where they fail
-        (Gillespie 2003, section 4); - "unified": all constraints as velocity constraints, also for inconsistent states
-        (Yun and Sarkar 1998); - "momenta": the rate of the canonical momenta of independent coordinates (Spencer, 5.1;
-        `canonical_equations`).
+        - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4);
+        - "multiplier": Lagrange multipliers (Spencer, 2.1);
+        - "svd": null space and pseudoinverse by singular values; also defined at singular configurations (Spencer, 3.1),
+          as are "projection", "udwadia_kalaba" and "unified";
+        - "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005);
+        - "udwadia_kalaba": the explicit equation (Xu and Liu 2017, eq. 5-9);
+        - "kane": embedded constraints, with other speeds chosen where they fail (Gillespie 2003, section 4);
+        - "unified": all constraints as velocity constraints, also for inconsistent states (Yun and Sarkar 1998);
+        - "momenta": the rate of the canonical momenta of independent coordinates (Spencer, 5.1; `canonical_equations`).
     independent : sequence of str, "auto", "tangent" or None
         Coordinates in which the motion is solved; the accelerations do not depend on the choice. None: the robot's
         declared ones if they fit the active constraints, else "auto" (pivoting). For "nullspace"; for "kane" names of
