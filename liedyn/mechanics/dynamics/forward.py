@@ -208,8 +208,8 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     method : str
         - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4);
         - "multiplier": Lagrange multipliers (Spencer, 2.1);
-        - "svd": null space and pseudoinverse by singular values; also defined at singular configurations (Spencer, 3.1),
-          as are "projection", "udwadia_kalaba" and "unified";
+        - "svd": null space and pseudoinverse by singular values; also defined at singular configurations (Spencer,
+          3.1), as are "projection", "udwadia_kalaba" and "unified";
         - "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005);
         - "udwadia_kalaba": the explicit equation (Xu and Liu 2017, eq. 5-9);
         - "kane": embedded constraints, with other speeds chosen where they fail (Gillespie 2003, section 4);
