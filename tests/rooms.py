@@ -19,6 +19,8 @@ def modules():
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if "__pycache__" in parts:  # programs written for one robot may be kept there
+            continue
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
