@@ -4,7 +4,7 @@ import pytest
 from test_estimation import SEEN, five_bar, flier
 
 import liedyn as ld
-from liedyn.machine.errors import InputError
+from liedyn.machine.errors import ClosureError, InputError
 
 
 def readings(robot, filter_, there, samples, u, Q, R, rng):
@@ -78,6 +78,29 @@ def test_loops_stay_closed_and_what_is_missing_is_predicted():
     estimator.reset()
     assert estimator.t == 0.0 and np.array_equal(estimator.q, five_bar().home)
     assert estimator.disturbances.shape == (0, 4)
+
+
+def test_an_error_leaves_all_as_it_was(monkeypatch):
+    """In the window and in the filter before it: the next calls give what they would have given."""
+    _, _, estimator = run(five_bar(), SEEN, 5, seed=6, horizon=3)
+    y = estimator.measure() + 1e-3
+    kept = estimator.q, estimator.t, estimator._z.copy(), len(estimator._window), estimator._begin.t
+    with monkeypatch.context() as patch:
+        patch.setattr("liedyn.control.estimation.extended.ExtendedKalmanFilter.predict", failing)
+        with pytest.raises(ClosureError):
+            estimator.predict(np.zeros(4))
+        patch.setattr("liedyn.control.estimation.extended.ExtendedKalmanFilter._displaced", failing)
+        with pytest.raises(ClosureError):
+            estimator.update(y)
+    left = estimator.q, estimator.t, estimator._z, len(estimator._window), estimator._begin.t
+    assert all(map(np.array_equal, kept, left)) and estimator._window[-1].y is None
+    estimator.update(y)
+    estimator.predict(np.zeros(4))
+    assert estimator.t == pytest.approx(kept[1] + 0.01)
+
+
+def failing(*given):
+    raise ClosureError("not here", 1.0, "pin")
 
 
 def test_feedback_of_its_estimates():

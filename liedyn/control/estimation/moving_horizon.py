@@ -137,17 +137,21 @@ class MovingHorizonEstimator(Sensors):
         0.01
         """
         u = vector("u", u, len(self._begin._u))
-        self._now, _, _ = self._begin._carried(self._now, u, self.t)
+        now, _, _ = self._begin._carried(self._now, u, self.t)
+        if len(self._window) > self.horizon:  # the filter takes in the first sample; an error leaves all as it was
+            first, following, before = self._window[0], self._window[1:], vars(self._begin).copy()
+            try:
+                if first.y is not None:
+                    self._begin.update(first.y, first.before)
+                self._begin.predict(first.u)
+            except Exception:
+                vars(self._begin).update(before)
+                raise
+            x = len(self._begin.P)
+            self._z, self._window = np.append(np.zeros(x), self._z[x + len(self._begin._Q):]), following
         self._window[-1].u = u
         self._window.append(SimpleNamespace(before=u, y=None, u=None))
-        self._z = np.append(self._z, np.zeros(len(self._begin._Q)))
-        if len(self._window) > self.horizon + 1:
-            first = self._window.pop(0)
-            if first.y is not None:
-                self._begin.update(first.y, first.before)
-            self._begin.predict(first.u)
-            x = len(self._begin.P)
-            self._z = np.append(np.zeros(x), self._z[x + len(self._begin._Q):])
+        self._z, self._now = np.append(self._z, np.zeros(len(self._begin._Q))), now
 
     def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
         """Update the estimate by a measurement, as `ExtendedKalmanFilter.update`.
@@ -168,13 +172,18 @@ class MovingHorizonEstimator(Sensors):
         >>> bool(abs(ld.closure_error(arm, estimator.q)).max() < 1e-12)
         True
         """
-        last = self._window[-1]
-        last.y = self._measurement.reading(y)
-        last.before = last.before if u is None else vector("u", u, len(last.before))
+        y, before = self._measurement.reading(y), self._window[-1]
+        u = before.before if u is None else vector("u", u, len(before.before))
+        self._window[-1] = SimpleNamespace(before=u, y=y, u=None)
         along = lru_cache(1)(lambda z: self._along(np.frombuffer(z)))  # residuals, and then their derivative
-        self._z = least_squares(lambda z: along(z.tobytes())[0], self._z, lambda z: along(z.tobytes())[1],
-                                loss=self.loss).x
-        _, _, self._now, self.disturbances = along(self._z.tobytes())
+        try:
+            z = least_squares(lambda z: along(z.tobytes())[0], self._z, lambda z: along(z.tobytes())[1],
+                              loss=self.loss).x
+            _, _, now, disturbances = along(z.tobytes())
+        except Exception:
+            self._window[-1] = before  # an error leaves all as it was
+            raise
+        self._z, self._now, self.disturbances = z, now, disturbances
 
     def _along(self, z):
         """Residuals, their derivative by z, the last state, disturbances of the inputs."""
