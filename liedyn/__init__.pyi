@@ -137,6 +137,7 @@ from liedyn.tasks.reaching import (
 # ---- modules
 
 from liedyn import control as control
+from liedyn import errors as errors
 from liedyn import files as _files
 from liedyn import kernels as kernels
 from liedyn import lie as lie

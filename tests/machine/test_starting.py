@@ -290,6 +290,12 @@ def test_open_trees_start_without_the_rest():
         assert name not in loaded, name
 
 
+def test_public_modules_are_found_without_an_import_of_their_own():
+    """In a fresh process: elsewhere an import somebody else wrote would have put them there."""
+    code = "import liedyn as ld; [getattr(ld, name) for name in (*ld._MODULES, 'errors')]"
+    assert interpreter(code).returncode == 0
+
+
 def test_linearization_starts_without_scipys_packages():
     code = "import sys, liedyn; liedyn.linearize; print(*(name for name in sys.modules if name.startswith('scipy.')))"
     loaded = set(interpreter(code).stdout.split())
