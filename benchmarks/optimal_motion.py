@@ -7,7 +7,7 @@ import liedyn as ld
 from benchmarks.tables import markdown
 from liedyn.tasks.optimal_motion.charts import Charts
 from liedyn.tasks.optimal_motion.collocation import Collocation
-from liedyn.tasks.optimal_motion.conditions import condition
+from liedyn.tasks.optimal_motion.demands import condition
 from liedyn.tasks.optimal_motion.cost import Cost
 from liedyn.tasks.optimal_motion.dynamics import Motion
 from liedyn.tasks.optimal_motion.guess import coordinates, way_points

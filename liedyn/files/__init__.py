@@ -2,7 +2,7 @@
 
 from liedyn.files.load import bundled, load
 from liedyn.files.mjcf import load_mjcf
-from liedyn.files.save import save
+from liedyn.files.load import save
 from liedyn.files.sdf import load_sdf
 from liedyn.files.toml import load_toml, save_toml
 from liedyn.files.urdf import load_urdf

@@ -15,12 +15,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from liedyn.files.file_bodies import declare_bodies, inertial_of
-from liedyn.files.frictions import add_friction, require_width
+from liedyn.files.file_bodies import add_friction, require_width
 from liedyn.files.known import SDF, strangers, told
 from liedyn.files.paths import path_of, read_bytes
 from liedyn.files.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.files.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
-from liedyn.files.shapes import Shapes, mesh_path
+from liedyn.files.file_bodies import Shapes, mesh_path
 from liedyn.files.xml_elements import parse
 from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
 from liedyn.model import GROUND, Builder

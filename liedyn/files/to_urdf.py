@@ -13,7 +13,7 @@ from liedyn.model.numbers import LARGEST
 
 
 def save_urdf(robot, path):
-    """Write a robot as a URDF file; see :func:`liedyn.files.save`."""
+    """Write a robot as a URDF file; see :func:`liedyn.files.load`."""
     path, model, left_out = path_of(path), robot.model_as_is(), LeftOut()
     xml = Element("robot", name=model.name)
     SubElement(xml, "link", name=GROUND)

@@ -14,10 +14,10 @@ import numpy as np
 
 from liedyn.files.declared_coordinates import fitting
 from liedyn.files.file_bodies import declare_bodies, inertial_of
-from liedyn.files.frictions import add_friction, require_width
+from liedyn.files.file_bodies import add_friction, require_width
 from liedyn.files.known import URDF, strangers, told
 from liedyn.files.paths import path_of, read_bytes
-from liedyn.files.shapes import Shapes, mesh_path
+from liedyn.files.file_bodies import Shapes, mesh_path
 from liedyn.files.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.files.xml_elements import Element, parse
 from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion

@@ -1,6 +1,6 @@
 """Exact local state space, discrete-time model and underlying ODE of any mechanism."""
 
-from liedyn.linear.discrete_state_space import DiscreteStateSpace
+from liedyn.linear.state_space import DiscreteStateSpace
 from liedyn.linear.frequency import FrequencyResponse, frequency_response
 from liedyn.linear.linearize import linearize
 from liedyn.linear.modes import Modes, modes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.linear.discrete_state_space import DiscreteStateSpace
+from liedyn.linear.state_space import DiscreteStateSpace
 from liedyn.linear.state_space import LocalStateSpace
 from liedyn.machine.arguments import floats
 from liedyn.machine.errors import InputError, shown, suggestion

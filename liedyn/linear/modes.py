@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.machine.errors import InputError, shown
-from liedyn.machine.tables import html_table, text_table
+from liedyn.machine.texts import html_table, text_table
 
 if TYPE_CHECKING:
     from liedyn.linear.state_space import LocalStateSpace

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.machine.arguments import number
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, cut, shown, suggestion
-from liedyn.machine.tables import html_table
+from liedyn.machine.texts import html_table
 from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
 from liedyn.model.force_elements import Elements

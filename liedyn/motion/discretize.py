@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.linear.closed_loop import operating_points
-from liedyn.linear.discrete_state_space import ARRAYS, DiscreteStateSpace
+from liedyn.linear.state_space import ARRAYS, DiscreteStateSpace
 from liedyn.linear.linearize import Given, all_states, settled_without_friction
 from liedyn.linear.linearize_states import Tolerances
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of, linearize_at

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import liedyn as ld
 from liedyn.look.cli import main
 from liedyn.look.cli.info import print_info
-from liedyn.machine.tables import html_table, text_table
+from liedyn.machine.texts import html_table, text_table
 
 EVIL = ["a'b\"c", "back\\slash\\", "two\nlines\r\n", "tab\tx", "{0} {name} {{", "%s%n%(x)d", "$\\frac{1}{0$", "$$",
         "a$b", "<script>alert(1)</script>", "]]>", "&lt;&amp;", "<!-- x --!>", "-->", "\x1b[2J\x1b]0;t\x07", "\x9b31m",

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.tasks.identification.condition import log_condition
+from liedyn.tasks.identification.regression import log_condition
 from liedyn.tasks.identification.dynamic_parameters import joint_columns
 from liedyn.tasks.identification.regression import tree_regressor
 

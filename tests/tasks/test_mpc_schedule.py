@@ -7,7 +7,7 @@ from comparison import off
 from test_ddp_phases import CROUCH, H, HOLD, REST, ROBOT, foot, solo_on_its_feet
 
 import liedyn as ld
-from liedyn.tasks.planning.gait import NOW, carry, phases_ahead, steps_and_touches
+from liedyn.tasks.planning.phase_schedule import NOW, carry, phases_ahead, steps_and_touches
 
 GAIT = [ld.Phase(["foot"], 20), ld.Phase([], 12)]
 

@@ -9,7 +9,8 @@ from test_optimal_motion_loops import rock
 import liedyn as ld
 from liedyn.machine.errors import InputError
 from liedyn.mechanics.constraints.checking import central_difference
-from liedyn.tasks.optimal_motion import bordered, carried
+from liedyn.tasks.optimal_motion import bordered
+from liedyn.tasks.optimal_motion.solving import densities_of, multipliers_of
 from liedyn.tasks.optimal_motion.bordered import Bordered, is_positive
 from liedyn.tasks.optimal_motion.charts import charts_about
 
@@ -179,10 +180,10 @@ def test_densities_are_those_of_the_multipliers():
     rng = np.random.default_rng(0)
     of_c, of_z = rng.normal(size=len(made[0].labels)), rng.normal(size=len(made[0].scale))
     of_c[made[0].c_low == made[0].c_high] = 0.0
-    found = carried.densities(made[0], of_c, of_z)
-    assert all(off(x, y) < 1e-14 for x, y in zip((of_c, of_z), carried.multipliers(made[0], found)))
+    found = densities_of(made[0], of_c, of_z)
+    assert all(off(x, y) < 1e-14 for x, y in zip((of_c, of_z), multipliers_of(made[0], found)))
     straight = {name: (part, 1.0 + 2.0 * part) for name, (part, _) in found.items()}
-    sums = [(of_c.sum(), of_z.sum()) for of_c, of_z in (carried.multipliers(each, straight) for each in made)]
+    sums = [(of_c.sum(), of_z.sum()) for of_c, of_z in (multipliers_of(each, straight) for each in made)]
     assert sums[0][0] > 0.0 and off(sums[0], sums[1]) < 1e-12 * max(sums[0])
 
 

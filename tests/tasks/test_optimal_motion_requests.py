@@ -5,7 +5,7 @@ from test_optimal_motion import cart_pole
 
 import liedyn as ld
 from liedyn.machine.errors import InputError
-from liedyn.tasks.optimal_motion.demand_contradictions import at_rest, unreached
+from liedyn.tasks.optimal_motion.demands import at_rest, unreached
 
 LOADER, PANDA, FOUR_BAR, CART = (ld.load(name) for name in ("loader", "panda", "four_bar", "shopping_cart"))
 OPTIONS = dict(duration=1.0, progress=False)

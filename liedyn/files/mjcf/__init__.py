@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.files.frictions import add_friction, require_width
-from liedyn.files.mjcf import actuators, equalities, fields, geoms, tendons
+from liedyn.files.file_bodies import add_friction, require_width
+from liedyn.files.mjcf import actuators, equalities, fields, geoms
 from liedyn.files.mjcf.documents import looked_through
+from liedyn.files.mjcf.passive import declare_tendons
 from liedyn.files.mjcf.reader import BALL, Reader
 from liedyn.files.paths import path_of
 from liedyn.machine.errors import LiedynError, ModelError, cut, errors_at, listed
@@ -80,7 +81,7 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
         reader.add_bodies(servos)
         reader.add_sites()
         polynomials = equalities.declare(reader)
-        tendons.declare(reader)
+        declare_tendons(reader)
         actuators.declare(reader)
         geoms.declare(reader, looks)
         add_friction(reader.builder, reader.frictions() if friction is not None else {}, friction)

@@ -2,7 +2,7 @@
 import numpy as np
 
 from liedyn.files.mjcf.reader import BALL, FREE
-from liedyn.files.mjcf.tendons import fixed_tendon, is_fixed, line
+from liedyn.files.mjcf.passive import fixed_tendon, is_fixed, line
 from liedyn.model.kinds import JOINT_KINDS
 
 

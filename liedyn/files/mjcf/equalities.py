@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 
 from liedyn.files.mjcf.reader import pose
-from liedyn.files.mjcf.tendons import fixed_tendon, is_fixed
+from liedyn.files.mjcf.passive import fixed_tendon, is_fixed
 from liedyn.machine.errors import shown
 from liedyn.model import Builder
 

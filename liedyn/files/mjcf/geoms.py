@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from liedyn.files.mjcf.reader import pose
-from liedyn.files.shapes import Shapes
+from liedyn.files.file_bodies import Shapes
 from liedyn.machine.errors import ModelError, shown
 
 Look = namedtuple("Look", "color mesh scale left_out", defaults=("",))

@@ -3,7 +3,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from liedyn.files.mjcf import passive, tendons
+from liedyn.files.mjcf import passive
 from liedyn.machine.errors import ModelError, shown, suggestion
 from liedyn.model import GROUND, Builder
 from liedyn.model.frames import placement
@@ -38,7 +38,7 @@ class Reader:
         self.bodies = [GROUND, *(self.unused("body", self.name("body", b)) for b in range(1, model.nbody))]
         self.joints = self.joint_names()
         self.of_tendons, self.of_joints = passive.of_tendons(self), passive.of_joints(self)
-        tendons.add_rotors(self, self.of_joints.armature)
+        passive.add_rotors(self, self.of_joints.armature)
         self.gravity = model.opt.gravity * (not self.is_off("GRAVITY"))
         self.builder = Builder(name, gravity=self.gravity, home=self.home(keyframe), source=source)
 

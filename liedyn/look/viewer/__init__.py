@@ -2,9 +2,9 @@
 
 `scene` determines solids, arrows and the camera, `posture` the effect of sliders and switches; neither depends on a
 browser. `meshes` makes triangles, `stage` puts them and arrows on a viser server, `page` has the controls, `player`
-plays a trajectory or a mode, `html` writes pages that need no server.
+plays a trajectory or a mode, and writes pages that need no server.
 """
-from liedyn.look.viewer.html import export_html
+from liedyn.look.viewer.player import export_html
 from liedyn.look.viewer.page import view
 
 __all__ = ["export_html", "view"]

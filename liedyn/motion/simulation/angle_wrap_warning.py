@@ -5,7 +5,7 @@ import numpy as np
 
 from liedyn.machine.errors import ModelWarning, shown
 from liedyn.mechanics.elements.generalized import element_states
-from liedyn.model.element_packing import is_rate_only
+from liedyn.model.build import is_rate_only
 
 
 def warn_if_wound(robot, trajectory):

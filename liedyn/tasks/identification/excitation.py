@@ -23,7 +23,7 @@ from liedyn.mechanics.constraints.independent import by_name, choose
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.places import places_of
 from liedyn.tasks.identification.base import structure
-from liedyn.tasks.identification.condition import log_condition
+from liedyn.tasks.identification.regression import log_condition
 from liedyn.tasks.identification.dynamic_parameters import joint_columns
 from liedyn.tasks.identification.parameter_projection import allowed_motions
 from liedyn.tasks.identification.regression import tree_regressor

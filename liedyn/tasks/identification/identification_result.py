@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from liedyn.machine.arguments import between
-from liedyn.machine.tables import text_table
+from liedyn.machine.texts import text_table
 from liedyn.tasks.identification.base import BaseParameters
 from liedyn.tasks.identification.dynamic_parameters import with_parameters
 from liedyn.tasks.identification.regression import regressor

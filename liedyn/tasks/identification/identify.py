@@ -4,9 +4,10 @@ The equations K^T tau = K^T Y pi are linear. The base parameters by weighted lea
 contain all information of the measurements (Gautier and Khalil 1992). Among all parameters with nearly the same fit,
 those nearest to the prior with positive definite pseudo-inertias are chosen (`liedyn.tasks.identification.physical`).
 """
+from __future__ import annotations
+
 # mypy: ignore-errors
 
-from __future__ import annotations
 
 import warnings
 from typing import TYPE_CHECKING, NamedTuple

@@ -17,9 +17,13 @@ and Keyes 1998) makes implicit Euler steps, which get longer as the residual fal
     (1 / h - A_wy) dw = wdot        h_next = h |wdot| / |wdot next|
 
 until they are Newton steps.
-"""
-# mypy: ignore-errors
 
+Contacts of an operating point: those that touch stick, and must push and not slip at the result.
+
+The guess determines which contacts touch. They are closed as equations during Newton's method; then the dynamics of the
+robot itself, with complementarity of contacts (`liedyn.mechanics.contact.contact_modes`), checks them: a contact that
+would pull is opened, one that is penetrated is closed, and the search continues.
+"""
 from __future__ import annotations
 
 import math
@@ -28,17 +32,78 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.machine.arguments import floats, names, positive, require_robot, whole
+from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import (
     ClosureError, InputError, LiedynError, ModelError, SingularConfigurationError, listed, of_the_batch, shown,
     suggestion,
 )
+from liedyn.mechanics.contact.contact_modes import watched
+from liedyn.mechanics.contact.contact_state import DEEPEST, with_rows_of
 from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.model.calls.boundary import states
-from liedyn.tasks.operating_points import resting
 from liedyn.tasks.operating_points.equilibrium_problem import Problem, place_rows
 from liedyn.tasks.operating_points.newton import search, unmet
 from liedyn.tasks.operating_points.trim_result import TrimError, outcome, stacked
+
+CLOSED_GAP = 1e-3
+"""Gap [m, rad] at the guess below which a contact touches."""
+
+
+def touching(robot, q, v):
+    """Names of the contacts that touch at a guess.
+
+    Raises InputError if one of them slips.
+    """
+    contacts, gaps = watched(robot), gaps_of(robot, q)
+    psi = _rows(robot, q, v)[4]
+    closed = [name for name, gap in gaps.items() if gap <= CLOSED_GAP]
+    limit = CLOSED_GAP * max(1.0, float(np.abs(v).max(initial=0.0)))
+    for c, name in enumerate(contacts.names):
+        if name in closed and contacts.friction[c] > 0.0 and contacts.slips(psi, [c])[0] > limit:
+            raise InputError(f"contact {shown(name)} slips at this guess: trim takes contacts that stick; switch it "
+                             "to 'sliding', which has no friction, or make v consistent with complete_velocity()")
+    return closed
+
+
+def gaps_of(robot, q):
+    """Gaps of the contacts that may open and close, by name."""
+    contacts = watched(robot)
+    residual = _rows(robot, q, np.zeros(robot.nv))[3]
+    return dict(zip(contacts.names, contacts.side * residual[contacts.first]))
+
+
+def _rows(robot, q, v):
+    terms = terms_kernel(with_rows_of(robot.packed, watched(robot), slice(None)), q, v, np.empty(0))
+    raise_errors(robot.functions)
+    return terms
+
+
+def with_closed(robot, closed):
+    """The robot with these contacts closed as equations, and the others off."""
+    contacts = watched(robot)
+    return robot.switched({name: False if name not in closed else "sticking" if friction > 0.0 else "sliding"
+                           for name, friction in zip(contacts.names, contacts.friction)})
+
+
+def held_up(robot, point, closed):
+    """Contacts at a point of ``with_closed(robot, closed)``: names of those that should be closed, of those that slip
+    in spite of friction, and the `ForwardDynamics` of the robot itself, None if the closed contacts should change."""
+    contacts = watched(robot)
+    free = point.robot.switched(dict.fromkeys(contacts.names, True))
+    deep = [name for name, gap in gaps_of(free, point.q).items() if name not in closed and gap < -DEEPEST]
+    if deep:
+        return [*closed, *deep], [], None
+    found = forward_dynamics(free, point.q, point.v, actuator_matrix(free, point.q) @ point.u)
+    stay = [name for name in closed if found.contacts[name] in ("sticking", "sliding")]
+    if stay != closed:
+        return stay, [], None
+    rub = dict(zip(contacts.names, contacts.friction))
+    return closed, [name for name in closed if found.contacts[name] == "sliding" and rub[name] > 0.0], found
+
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -236,11 +301,11 @@ def _solve(robot, q, v, u, given, ways, limits):
     if not watches(robot):
         problem, here, count = _search(robot, q, v, u, given, ways, limits)
         return outcome(problem, here, count, True)
-    closed, tried = resting.touching(robot, q, v), set()
+    closed, tried = touching(robot, q, v), set()
     while True:
         tried.add(frozenset(closed))
-        problem, here, count = _search(resting.with_closed(robot, closed), q, v, u, given, ways, limits)
-        now, slip, found = resting.held_up(robot, here, closed)
+        problem, here, count = _search(with_closed(robot, closed), q, v, u, given, ways, limits)
+        now, slip, found = held_up(robot, here, closed)
         if slip:
             raise TrimError(f"no equilibrium of {robot.name!r} near this guess: contact {shown(slip[0])} slips, its "
                             "friction does not hold it", outcome(problem, here, count, False))

@@ -6,8 +6,8 @@
 | `dynamics` | accelerations at states with exact derivatives, rates in charts |
 | `samples` | the unknowns; states and inputs with their derivatives by the unknowns |
 | `collocation`, `shooting` | two transcriptions |
-| `cost`, `limits`, `conditions`, `path_functions` | terms of the cost and of the constraints |
-| `demands` | all of these, from the arguments of `optimize_motion` |
+| `cost`, `limits`, `path_functions` | terms of the cost and of the constraints |
+| `demands` | conditions, and all of these, from the arguments of `optimize_motion` |
 | `between_nodes` | limits between the nodes |
 | `program` | the nonlinear program |
 | `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |

@@ -116,7 +116,7 @@ class OptimalMotion(Trajectory):
     actuator_names: tuple[str, ...] = ()
     # transcription, unknowns and motion at the nodes: neither saved nor pickled
     _plan: object = field(default=None, compare=False)
-    # densities of limits (liedyn.tasks.optimal_motion.carried), for motions that start from this one
+    # densities of limits (liedyn.tasks.optimal_motion.solving), for motions that start from this one
     _densities: object = field(default=None, compare=False)
 
     def __getstate__(self) -> Any:

@@ -17,7 +17,7 @@ from liedyn.tasks.optimal_motion import interior_point
 from liedyn.tasks.optimal_motion.between_nodes import LOOSE, intervals_beyond, leaps
 from liedyn.tasks.optimal_motion.charts import LeftChartError
 from liedyn.tasks.optimal_motion.cost import Cost
-from liedyn.tasks.optimal_motion.demand_contradictions import at_rest, require_possible
+from liedyn.tasks.optimal_motion.demands import at_rest, require_possible
 from liedyn.tasks.optimal_motion.demands import demands_of
 from liedyn.tasks.optimal_motion.nlp_solver import SOLVERS, nlp_solver
 from liedyn.tasks.optimal_motion.optimal_motion_result import ROWS, MotionWarning, OptimizationError, optimal_motion

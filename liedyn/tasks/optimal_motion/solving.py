@@ -12,8 +12,13 @@ with s the change of the node's unknowns and y that of its gradient under the ne
 updates: Griewank and Toint 1982; rank one, since the curvature may have any sign: Conn, Gould and Toint 1991). As the
 blocks are small, few iterations suffice, whatever the number of nodes. Jacobians of the last iterates are stored, so
 that all updates use the newest multipliers. Known curvature is exact (`liedyn.tasks.optimal_motion.lagrangian`).
+
+Transfer of the multipliers of limits from one mesh to another.
+
+The multiplier of a limit along the motion is a density over time. The multiplier of its row at a node is that density
+times the weight of the node, the time that it represents; so densities are interpolated at the nodes of another mesh.
+Multipliers of equations then follow by least squares (`liedyn.tasks.optimal_motion.interior_point`).
 """
-# mypy: ignore-errors
 from collections import deque
 from typing import NamedTuple
 
@@ -21,8 +26,57 @@ import numpy as np
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
 from liedyn.machine.errors import LiedynError
-from liedyn.tasks.optimal_motion import carried
 from liedyn.tasks.optimal_motion.bordered import least_squares, least_step
+
+
+def densities_of(program, of_c, of_z):
+    """By name of limits along the motion: times relative to the duration, and densities there.
+
+    of_c and of_z are multipliers of the rows of c and of the limits of z; positive at active upper limits.
+    """
+    found = {}
+    for name, places, part, weight in _limits(program):
+        values = (of_c if isinstance(name, str) else of_z)[places] / weight
+        found[name] = part, values
+    return found
+
+
+def multipliers_of(program, found):
+    """Multipliers of the rows of c and of the limits of z for such densities; zero for names without densities."""
+    of_c, of_z = np.zeros(len(program.labels)), np.zeros(len(program.scale))
+    for name, places, part, weight in _limits(program):
+        if name in found:
+            (of_c if isinstance(name, str) else of_z)[places] = weight * np.interp(part, *found[name])
+    return of_c, of_z
+
+
+def _limits(program):
+    """For each limit: its name (a pair for unknowns), indices of its multipliers, relative times, weights."""
+    t = program.transcription
+    layout = t.layout
+    weights = _weights(t)
+    rows = {}
+    for row in np.flatnonzero(program.c_low < program.c_high):
+        rows.setdefault(program.labels[row][0], []).append(row)
+    for name, places in rows.items():
+        part = np.array([program.labels[row][1] for row in places])
+        order = np.argsort(part)
+        part, places = part[order], np.array(places)[order]
+        at_nodes = weights[np.minimum(np.searchsorted(t.part, part), len(weights) - 1)]
+        yield name, places, part, at_nodes if len(part) > 1 else np.ones(1)
+    of_nodes, of_inputs = layout.of_node(np.arange(layout.nodes)), layout.of_input(np.arange(layout.inputs))
+    held = np.diff(t.mesh) if layout.inputs < layout.nodes else weights
+    for kind, columns, weight in ("state", of_nodes, weights), ("input", of_inputs, held):
+        for j, places in enumerate(columns.T):
+            yield (kind, j), places, t.part[:len(places)], weight
+    yield ("duration", 0), np.array([layout.size - 1]), np.ones(1), np.ones(1)
+
+
+def _weights(t):
+    """Lengths of time, relative to the duration, that nodes represent."""
+    lengths = np.diff(t.part, prepend=0.0, append=1.0)
+    return 0.5 * (lengths[1:] + lengths[:-1])
+
 
 SKIPPED = 1e-3
 """An update is skipped if |r^T s| is below this part of |r| |s|: it would be as large as it is uncertain."""
@@ -140,14 +194,14 @@ class Problem:
 
     def carried(self, found):
         """Multipliers of c and of the limits of x for `densities` of limits."""
-        of_c, of_z = carried.multipliers(self.program, found)
+        of_c, of_z = multipliers_of(self.program, found)
         return of_c / self.cost_scale, of_z[self.free] * self.scale / self.cost_scale
 
     def densities(self, of_c, of_x):
         """`densities` of limits for multipliers of c and of the limits of x."""
         of_z = np.zeros(len(self._z))
         of_z[self.free] = of_x / self.scale * self.cost_scale
-        return carried.densities(self.program, of_c * self.cost_scale, of_z)
+        return densities_of(self.program, of_c * self.cost_scale, of_z)
 
     def whole(self, x):
         """All unknowns z of the program."""

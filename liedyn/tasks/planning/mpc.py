@@ -21,7 +21,7 @@ from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.model.travel import Travelling
 from liedyn.tasks.planning.ddp_search import CLOSED, CONVERGED, FROM_STATES, GO_ON, ITERATIONS
 from liedyn.tasks.planning.expansion import put_difference
-from liedyn.tasks.planning.gait import NOW, carry, close, phases_ahead, schedule_of
+from liedyn.tasks.planning.phase_schedule import NOW, carry, close, phases_ahead, schedule_of
 from liedyn.tasks.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
 from liedyn.tasks.planning.solver import GROWTH, HALVINGS as FIRST_HALVINGS, PlanError, Solver
 from liedyn.tasks.planning.step import copy_vector, owned_in_phase, put_state
