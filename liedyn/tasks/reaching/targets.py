@@ -15,7 +15,7 @@ import numpy as np
 from liedyn.machine.arguments import positive
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
-from liedyn.tasks.reaching.packing import pose_of, rotation_of, units, vector, vectors, weight_of
+from liedyn.tasks.reaching.goals import pose_of, rotation_of, units, vector, vectors, weight_of
 from liedyn.tasks.reaching.target_rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
 
 if TYPE_CHECKING:
