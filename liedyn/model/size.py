@@ -60,6 +60,8 @@ def _row_sizes(robot, size):
     return np.array(rows)
 
 
+ROUNDING = 1e-14
+"""Distances below this fraction of the largest distance from the origin are rounding of positions in a file."""
 UNITS = 256.0
 """Ratio of consecutive units of length: the unit is 1 for machines of 0.03 to 8 m, such as most robots."""
 
@@ -92,7 +94,7 @@ def _unit(x):
 
 def _extent(robot):
     """The largest distance between neighbours in the mechanism, 0 without any; and its largest possible distance from
-    the origin.
+    the origin. Distances that are rounding of the positions count as zero.
 
     Positions on the ground are used only if there are no other distances, and are relative to their centre.
     """
@@ -105,6 +107,7 @@ def _extent(robot):
     points = np.concatenate([places] + [frames[:, at:][:, POSITION] for at in (LOOP_POSE_A, LOOP_POSE_B)])
     far = np.linalg.norm(points, axis=1) + np.where(bodies >= 0, np.append(reach, 0.0)[bodies], 0.0)
     lengths = np.append(np.linalg.norm(points[bodies >= 0], axis=1), _surfaces(robot))
+    lengths = np.where(lengths > ROUNDING * far.max(initial=0.0), lengths, 0.0)
     if not lengths.any() and len(points):
         lengths = np.linalg.norm(points - points.mean(axis=0), axis=1)
     return lengths.max(initial=0.0), far.max(initial=0.0)

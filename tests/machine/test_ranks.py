@@ -150,3 +150,16 @@ def test_light_bodies_beside_heavy_ones():
 @pytest.mark.parametrize("name", ld.bundled())
 def test_common_machines_are_not_weighed(name):
     assert all((x == 1.0).all() for x in weights_of(ld.load(name)))
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-17, -3e-16])
+def test_rounding_of_positions_is_no_length(rounding):
+    """Joints of a file that stand at one place, but for what reading their frames has rounded."""
+    b = ld.Builder("wrist")
+    b.body("a", 1.0, (0.0, 0.1, 0.0), 0.1)
+    b.body("b", 1.0, (0.0, 0.1, 0.0), 0.1)
+    b.joint("ja", "revolute", "ground", "a", placement=(0.1, 0.0, 0.5))
+    b.joint("jb", "spherical", "a", "b", placement=(0.0, rounding, rounding))
+    b.loop("again", "spherical", "ground", "b", parent_placement=(0.1, 0.0, 0.5))
+    robot = b.build()
+    assert [x.tolist() for x in ld.model.size.weights(robot)] == [[1.0] * 3, [1.0] * 4]
