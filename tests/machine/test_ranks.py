@@ -156,8 +156,8 @@ def test_common_machines_are_not_weighed(name):
 def test_rounding_of_positions_is_no_length(rounding):
     """Joints of a file that stand at one place, but for what reading their frames has rounded."""
     b = ld.Builder("wrist")
-    b.body("a", 1.0, (0.0, 0.1, 0.0), 0.1)
-    b.body("b", 1.0, (0.0, 0.1, 0.0), 0.1)
+    b.body("a", 1.0, (0.0, 0.1, 0.0), (0.1, 0.1, 0.1))
+    b.body("b", 1.0, (0.0, 0.1, 0.0), (0.1, 0.1, 0.1))
     b.joint("ja", "revolute", "ground", "a", placement=(0.1, 0.0, 0.5))
     b.joint("jb", "spherical", "a", "b", placement=(0.0, rounding, rounding))
     b.loop("again", "spherical", "ground", "b", parent_placement=(0.1, 0.0, 0.5))
