@@ -14,7 +14,7 @@ def remembered(function: Function) -> Function:
     """Decorator: a function's result for a robot is stored in `robot._memo`, by its name and other arguments."""
     @functools.wraps(function)
     def look_up(robot, *arguments):
-        key = function.__qualname__, *arguments
+        key = f"{function.__module__}.{function.__qualname__}", *arguments
         if key not in robot._memo:
             robot._memo[key] = function(robot, *arguments)
         return robot._memo[key]

@@ -11,10 +11,12 @@ from liedyn.model.packed import (
     LINK_PARENT, LINK_PLACEMENT, LINK_PRIMITIVE, LOOP_COEFFICIENTS, LOOP_KIND, LOOP_LENGTH, LOOP_LINK_A, LOOP_LINK_B,
     LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B, LOOP_RADIUS, constraints_of, links_of,
 )
+from liedyn.model.remembered import remembered
 
 POSITION = slice(9, 12)  # of a pose, after its rotation
 
 
+@remembered
 def size_of(robot):
     """Size of a robot [m]; 1 if its model contains no length.
 
@@ -31,17 +33,25 @@ def size_of(robot):
     return float(lengths.max(initial=0.0)) or 1.0
 
 
+@remembered
 def velocity_sizes(robot):
-    """The unit of each velocity: 1 rad/s, or the robot's size per second; shape (nv,)."""
-    return np.where(_slides(robot), size_of(robot), 1.0)
+    """The unit of each velocity: 1 rad/s, or the robot's size per second; shape (nv,), read-only."""
+    return _read_only(np.where(_slides(robot), size_of(robot), 1.0))
 
 
+@remembered
 def row_sizes(robot):
-    """The unit of the residual of each constraint row: 1 rad or the robot's size; shape (m,).
+    """The unit of the residual of each constraint row: 1 rad or the robot's size; shape (m,), read-only.
 
     The unit of a coupling follows from its coordinates. Custom rows have unit 1.
     """
-    return _row_sizes(robot, size_of(robot))
+    return _read_only(_row_sizes(robot, size_of(robot)))
+
+
+def _read_only(x):
+    """`x`, which is shared by all who ask and must stay as it is."""
+    x.flags.writeable = False
+    return x
 
 
 def _row_sizes(robot, size):

@@ -18,7 +18,7 @@ from liedyn.model.kinds import N_JOINTS
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_KIND, N_ROWS, OFF, SPARSE, constraints_of
 from liedyn.motion.simulation.energy_check import NOTICEABLE
 from liedyn.motion.simulation.integrators.explicit import ExplicitRungeKutta
-from liedyn.motion.simulation.preparation import prepare_start
+from liedyn.motion.simulation.preparation import consistent_starts, prepare_start
 from liedyn.motion.simulation.recorder import energies_at
 from liedyn.motion.simulation.sampled import Sampled
 from liedyn.motion.simulation.simulate_in_lanes import Plan, Runs, advance_runs
@@ -168,15 +168,11 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
     if (not _fit_lanes(batch, method, model, o, contacts, events)
             or count * len(recorded) * (4 * n + m + N_SCALARS) > MOST_NUMBERS):
         return everyone
-    q, v, alone = batch.q.copy(), batch.v.copy(), []
-    for number in everyone:
-        try:
-            prepare_start(robot, model, o, x, q[number], v[number], start)
-        except LiedynError:  # raised again when the run is made by itself
-            alone.append(number)
-    together = sorted(set(everyone) - set(alone))
-    if len(together) < FEWEST:
+    q, v = batch.q.copy(), batch.v.copy()
+    ready = _ready(robot, model, o, x, grid.start, q, v, start)
+    if ready.sum() < FEWEST:
         return everyone
+    together, alone = np.flatnonzero(ready), np.flatnonzero(~ready)
     q[alone], v[alone] = q[together[0]], v[together[0]]
     rank = rank_of(robot, q[together[0]], o.rank_tolerance)[0] if m else 0
     plan = Plan(grid.start, grid.end, grid.dt, grid.steps, record, n - rank, o.stabilisation == PROJECTION, o.tolerance,
@@ -201,7 +197,24 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
     left = found.done <= grid.steps
     if not (tau.any() or x.damping.any()):
         left[~left] = _gain_energy(robot, found.q[~left], found.v[~left])
-    return sorted(set(alone) | set(np.flatnonzero(left).tolist()))
+    return sorted({*alone.tolist(), *np.flatnonzero(left).tolist()})
+
+
+def _ready(robot, model, o, x, t, q, v, start):
+    """For every run: True if it can start from its state, which `start="project"` moves to the manifold in place.
+
+    Errors of the others are raised when they are made by themselves.
+    """
+    if start == "check" and len(x.psi):
+        return consistent_starts(robot, model, x, t, q, v)
+    ready = np.ones(len(q), dtype=bool)
+    if start == "project":
+        for number in range(len(q)):
+            try:
+                prepare_start(robot, model, o, x, q[number], v[number], start)
+            except LiedynError:
+                ready[number] = False
+    return ready
 
 
 def _gain_energy(robot, q, v):

@@ -10,16 +10,18 @@ from liedyn.machine.arguments import names, number, one_of, positive
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import ClosureError, InputError, shown
 from liedyn.mechanics.constraints.undefined import require_rows
-from liedyn.mechanics.contact.contact_state import contacts_of
+from liedyn.mechanics.contact.contact_state import contacts_of, statuses
 from liedyn.mechanics.dynamics.unified import unified_velocity
 from liedyn.model.calls.boundary import states
 from liedyn.model.constraint_records import refresh
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN, constraints_of,
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN, PackedModel,
+    constraints_of,
 )
 from liedyn.model.size import velocity_sizes
 from liedyn.motion.simulation.events import Event
+from liedyn.motion.simulation.gaps import row_states
 from liedyn.motion.simulation.integrators import METHODS
 from liedyn.motion.simulation.integrators.method import Method
 from liedyn.motion.simulation.manifold_projection import constraint_state, project_positions, project_velocities
@@ -195,6 +197,20 @@ def prepare_decay(robot, sigma, t, q, v, start):
     elif np.abs(fitted - v).max() > CONSISTENT * max(1.0, np.abs(v).max()):
         raise InputError(f"inconsistent start: v0 does not satisfy A v = b - sigma C of {robot.name!r}; the nearest "
                          "velocity that does is unified_velocity(), and start='project' takes it")
+
+
+def consistent_starts(robot, model, x, t, q, v):
+    """For every state (count, ...) of a batch at time t: True if it satisfies the constraints, as `prepare_start` asks.
+
+    Residuals and violations that are not finite, and states beyond the bounds, are left to `prepare_start`, which names
+    the cause.
+    """
+    own = PackedModel(model.ints.copy(), model.floats.copy())
+    status = np.repeat(statuses(model)[None], len(q), axis=0)
+    residual, psi = row_states(own, status, np.full(len(q), t), q, v)
+    speed = np.maximum(1.0, (np.abs(v) / velocity_sizes(robot)).max(axis=1, initial=0.0))
+    return ((np.abs(residual) <= CONSISTENT * x.row_sizes).all(axis=1)
+            & (np.abs(psi) <= CONSISTENT * speed[:, None] * x.row_sizes).all(axis=1))
 
 
 def prepare_start(robot, model, o, x, q, v, start):

@@ -169,7 +169,7 @@ def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
         f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
         drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
-        pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
+        pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot).copy(),
         friction=room_for_friction(robot, contacts), element_work=room_for(elements.packed),
         laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
         elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
