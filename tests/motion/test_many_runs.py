@@ -44,6 +44,19 @@ def test_side_by_side(name):
             require_same(runs, number, ld.simulate(robot, q[number], v[number], 0.0195, tau=own, **options))
 
 
+@pytest.mark.parametrize("start", ("project", "as given"))
+def test_starts_beside_the_manifold(start):
+    """Each run starts from its own state, which is projected, taken as it is, or, with "check", refused by name."""
+    robot, q, v, _ = starts("five_bar")
+    q, v = q + 1e-4 * np.sin(np.arange(q.size)).reshape(q.shape), v + 1e-3
+    runs = ld.simulate(robot, q, v, 0.02, start=start)
+    assert not runs.errors
+    for number in (0, 4, COUNT - 1):
+        require_same(runs, number, ld.simulate(robot, q[number], v[number], 0.02, start=start))
+    with pytest.warns(ld.ConditionWarning, match=f"{COUNT} of {COUNT} runs"):
+        assert len(ld.simulate(robot, q, v, 0.02).errors) == COUNT
+
+
 def test_actuators_and_axes():
     robot, q, v, _ = starts("five_bar", 12)
     u = np.random.default_rng(1).normal(size=(3, 4, len(robot.actuator_names)))
