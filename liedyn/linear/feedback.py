@@ -1,7 +1,12 @@
-"""Feedback with its derivative: a pair (f, df) of functions of (t, q, v), and a check of df against f.
+"""Feedback: inputs as functions of (t, q, v), what controllers of liedyn have in common, and derivatives of both.
 
-f gives the inputs, shape (n,): generalised forces, or forces of the actuators. df gives (by_q, by_v), each of shape
-(n, nv): their derivatives by a displacement in the tangent space at q (perturbed on the right) and by v.
+With its derivative feedback is a pair (f, df). f gives the inputs, shape (n,): generalised forces, or forces of the
+actuators. df gives (by_q, by_v), each of shape (n, nv): their derivatives by a displacement in the tangent space at q
+(perturbed on the right) and by v.
+
+A controller has `_inputs(t, q, v)`, its law for a checked state of `_robot`; `Feedback` makes it callable. A regulator
+says at each time from which state it takes the deviation x, and with which gain: `LinearFeedback` makes the law of
+that, and its exact derivative.
 """
 # mypy: ignore-errors
 
@@ -19,10 +24,115 @@ from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import states
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from liedyn.model.robot import Robot
-    from liedyn.typing import ArrayLike
+    from liedyn.typing import Array, ArrayLike
+
+
+def single_state(who, robot, q, v):
+    """A checked state (q, v); `who` says in the message who takes one only.
+
+    Raises InputError if there are several, a shape does not fit, an entry is not finite, or a quaternion is not of unit
+    length.
+    """
+    lead, q, v = states(robot, q=q, v=v)
+    if len(q) != 1:
+        raise InputError(f"{who}, got leading axes {lead}")
+    return q[0], v[0]
+
+
+class Feedback:
+    """Base class of controllers: functions of (t, q, v), for `tau` or `u` of `simulate` or for `Sampled`."""
+
+    _role = "a controller"
+    """What errors call it."""
+
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
+        """Inputs of the actuators; of a `PIDC` or `HybridController` the generalised forces tau, shape (nv,).
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+            Forces [N m, N].
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length; and what the class says
+            of calls.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> regulator = ld.lqr(arm, arm.home, Q=1.0, R=0.1)
+        >>> bool((regulator(0.0, arm.home, [0.0] * 4) == regulator.u).all())
+        True
+        """
+        return self._inputs(*self._checked(t, q, v))
+
+    def _checked(self, t, q, v):
+        """Time and state as numbers and vectors; InputError if they do not fit."""
+        return number("t", t), *single_state(f"{self._role} takes one state at a time", self._robot, q, v)
+
+
+class LinearFeedback(Feedback):
+    """Base class of regulators u = u_0 - K x; `_about(t)` gives the `Deviation` x, u_0 and K at time t."""
+
+    _role = "a regulator"
+
+    def _inputs(self, t, q, v):
+        deviation, u, K = self._about(t)
+        return u - K @ deviation(q, v)
+
+    def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+        """Derivatives of the inputs by a displacement in the tangent space at q, and by v.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        by_q, by_v : ndarray, shape (nu, nv)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).derivative(0.0, arm.home, [0.0] * 4)[0].shape
+        (4, 4)
+        """
+        t, q, v = self._checked(t, q, v)
+        deviation, _, K = self._about(t)
+        by_q, by_v = deviation.derivative(q, v)
+        return -K @ by_q, -K @ by_v
+
+    @property
+    def feedback(self) -> tuple[Callable[..., Array], Callable[..., Any]]:
+        """The pair (f, df), as `simulate` and `linearize` take it."""
+        return self, self.derivative
 
 
 def split(name, given):
@@ -132,13 +242,10 @@ def check_feedback(robot: Robot, feedback: tuple[Any, ...], q: ArrayLike, v: Arr
     True
     """
     t, tolerance = number("t", t), positive("tolerance", tolerance)
-    lead, q, v = states(robot, q=q, v=v)
-    if lead:
-        raise InputError(f"check_feedback takes one state, got leading axes {lead}")
+    q, v = single_state("check_feedback takes one state", robot, q, v)
     f, df = split("feedback", feedback)
     if df is None:
         raise InputError(f"feedback must be (f, df), the function and its derivative, got {shown(feedback)}")
-    q, v = q[0], v[0]
     size = floats("f of feedback = (f, df)", _call("feedback", "f", f, t, q, v)).size
     by_q, by_v = derivatives("feedback", df, t, q, v, size)
     directions = np.eye(robot.nv)

@@ -166,7 +166,7 @@ class Editor:
         >>> b = ld.Builder.of(ld.load("panda"))
         >>> b.attach(ld.load("five_bar"), to="panda_hand", prefix="tool_", placement=(0.0, 0.0, 0.2))
         >>> b.build().velocity_names[-2:]
-        ('tool_q2', 'tool_q4')
+        ('tool_q3', 'tool_q4')
         """
         require_robot(robot)
         prefix, base = validation.text("attach", "prefix", prefix), f"{prefix}{GROUND}"

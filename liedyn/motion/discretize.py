@@ -34,7 +34,7 @@ from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import without_elements
 from liedyn.model.calls.boundary import wrenches
 from liedyn.motion.discrete_steps import Steps, discretize_states
-from liedyn.motion.local_coordinates import Deviation
+from liedyn.motion.local_coordinates import Deviation, at_time
 from liedyn.motion.runge_kutta import RK4, step
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
     inputs = np.eye(nu, x + nu, x)
 
     def at(part):
-        return robot.at(robot.t + part * h) if robot.functions else robot
+        return at_time(robot, robot.t + part * h)
 
     def equations(part, change, eta):
         nonlocal found, loop, forces

@@ -10,7 +10,12 @@ Back, (q, v) solves the constraints together with these rows by Newton's method 
 is, the state closes all loops to rounding. J, the inverse right Jacobian joint by joint, takes what displaces q to
 changes of log(q_r^-1 q); it is the identity for coordinates in R^n, all but those of ball and free joints.
 """
+# mypy: ignore-errors
+
+from __future__ import annotations
+
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +23,7 @@ from liedyn.lie import (
     Ad, ad, exp, left_jacobian, right_jacobian_inverse, right_jacobian_inverse_slope, so3_exp, so3_hat,
     so3_left_jacobian, so3_right_jacobian_inverse, so3_right_jacobian_inverse_slope,
 )
+from liedyn.linear.feedback import single_state
 from liedyn.machine.compiled.jit import kernel
 from liedyn.machine.errors import ClosureError, InputError
 from liedyn.machine.simd.lanes import SCALAR
@@ -29,9 +35,11 @@ from liedyn.mechanics.constraints.loops import (
 )
 from liedyn.mechanics.tree.configuration import difference, integrate
 from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
-from liedyn.model.calls.boundary import states
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import N_VIRTUAL, NV
+
+if TYPE_CHECKING:
+    from liedyn.typing import Array, ArrayLike
 
 NEWTON_STEPS, CONVERGED = 25, 1e-13
 """Newton doubles the digits with each step; one of CONVERGED changes nothing that double precision could show next."""
@@ -85,6 +93,11 @@ def complete(robot, q, R, w, solve, times=1):
             left = w - np.einsum("bij,bj->bi", R, v)
         v = v + solve(Z, np.concatenate([-velocity_error(robot, q, v), left], axis=1))
     return v
+
+
+def at_time(robot, t):
+    """The robot at time t, if anything in it is a function of time."""
+    return robot.at(t) if robot.functions else robot
 
 
 def inverse_jacobian(d):
@@ -171,17 +184,8 @@ class Deviation:
         return w
 
     def state(self, q, v):
-        """One checked state.
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-        """
-        lead, q, v = states(self.robot, q=q, v=v)
-        if lead:
-            raise InputError(f"a regulator takes one state at a time, got leading axes {lead}")
-        return q[0], v[0]
+        """One checked state; InputError if q and v are none."""
+        return single_state("a regulator takes one state at a time", self.robot, q, v)
 
     def __call__(self, q, v):
         """x = (y, w), the difference of the state (q, v) from the reference state."""
@@ -305,6 +309,40 @@ class Deviation:
 
     def _rows(self, chosen, q):
         return chosen.matrix(virtual_jacobian(self.robot, q)) if (chosen.virtual >= 0).any() else chosen.rows
+
+
+class Centred:
+    """Base class of what works about a state, from which `_deviation` takes the difference."""
+
+    def deviation(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """The deviation x of a state from the operating point, or of a filter from the estimate.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        x : ndarray, shape (x,)
+            In the order of the states, on the configuration group for ball and free joints. For a filter
+            ``x @ inv(P) @ x`` is the normalised squared error of the estimate.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).deviation(arm.home, [0.0] * 4).tolist()
+        [0.0, 0.0, 0.0, 0.0]
+        """
+        return self._deviation(*self._deviation.state(q, v))
 
 
 def _loops(robot):

@@ -326,6 +326,12 @@ def test_a_moving_constraint_is_predicted():
         ekf.update(ekf.measure())
     tr = ld.simulate(robot, robot.home, v, 0.5, dt=1e-3)
     assert ekf.t == 0.5
+    # what is measured belongs to the time of the estimate, also where the window began earlier
+    estimator = ld.moving_horizon(robot, robot.home, v, 0.01, 1e-4, 0.1, 1e-6, ["acceleration:x"], horizon=5,
+                                  independent=["angle"])
+    for _ in range(10):
+        estimator.predict(np.zeros(2))
+    assert estimator.measure() == pytest.approx([-9.0 * np.sin(0.3)], abs=1e-6)
     # fourth order in steps of 10 ms
     assert np.allclose(ekf.q, tr.q[-1], rtol=0.0, atol=1e-6) and np.allclose(ekf.v, tr.v[-1], rtol=0.0, atol=1e-6)
 

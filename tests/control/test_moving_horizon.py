@@ -27,7 +27,7 @@ def run(robot, outputs, samples, seed, Q=2.0, P=1e-3, R=1e-6, horizon=8, spoiled
         y = y + 0.05 * (k in spoiled)
         for each in (filter_, estimator):
             each.update(y)
-        errors.append([np.linalg.norm(filter_.deviation(*state)), np.linalg.norm(estimator._now(*state))])
+        errors.append([np.linalg.norm(filter_.deviation(*state)), np.linalg.norm(estimator._deviation(*state))])
         for each in (filter_, estimator):
             each.predict(u)
     return np.array(errors), filter_, estimator

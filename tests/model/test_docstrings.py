@@ -19,6 +19,8 @@ ERRORS = (ld.LiedynError,)
 
 
 def _public():
+    """Cases: what is public, and methods of public classes, those that several inherit once."""
+    inherited = set()
     modules = [(module, module.__all__) for module in (
         ld, lie, constraints, dynamics, specialization, symbolic, *FRAMEWORKS)]
     for module, names in modules + [(kernels, ["workspace", "stepping"])]:
@@ -26,9 +28,11 @@ def _public():
             thing = getattr(module, name)
             if inspect.isclass(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
-                for method in vars(thing):
+                for method in dict.fromkeys(each for base in thing.__mro__ if base.__module__.startswith("liedyn")
+                                            for each in vars(base)):
                     function = inspect.getattr_static(thing, method)
-                    if inspect.isfunction(function) and not method.startswith("_"):
+                    if inspect.isfunction(function) and not method.startswith("_") and function not in inherited:
+                        inherited.add(function)
                         yield pytest.param(function, id=f"{module.__name__}.{name}.{method}")
             else:
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
@@ -99,9 +103,9 @@ def test_raises(thing):
 def test_examples(thing):
     if isinstance(thing, type) and issubclass(thing, Exception) or thing is ld.Robot or thing.__name__ in LOOKUPS:
         return
-    if "." in thing.__qualname__ and thing.__qualname__.split(".")[0] == "Builder":
-        return  # the example of the class shows its methods at work
-    assert "Examples" in sections(thing)
+    if "Examples" not in sections(thing):  # the example of the builder shows its methods at work
+        assert "." in thing.__qualname__ and thing.__qualname__.split(".")[0] in {
+            each.__name__ for each in ld.Builder.__mro__}
     _run(thing.__name__, inspect.getdoc(thing), dict(vars(inspect.getmodule(inspect.unwrap(thing)))))
 
 

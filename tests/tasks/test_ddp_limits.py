@@ -212,8 +212,9 @@ def test_a_state_without_a_plan():
     mpc(0.0, FIVE_BAR.home, REST)
     planned, bad = mpc.plan, ld.complete_velocity(FIVE_BAR, FIVE_BAR.home, {"q1": 50.0, "q2": 50.0})
     for t in (0.02, 0.021, 0.04):
-        with pytest.warns(ld.PlanWarning, match="plan before goes on.*knot"):
+        with pytest.warns(ld.PlanWarning, match="plan before goes on.*knot") as said:
             u = mpc(t, FIVE_BAR.home, bad)
+        assert said[0].filename == __file__
         assert mpc.status == "as planned before" and np.abs(u).max() <= 5.0
         assert np.allclose(u, planned(t, FIVE_BAR.home, bad), rtol=1e-12)  # the same sum
         assert mpc.plan.status == mpc.status and np.isnan(mpc.plan.cost)

@@ -12,6 +12,7 @@ from liedyn.control.constrained.gains import gain, Signal
 from liedyn.control.constrained.integral import Integral
 from liedyn.control.constrained.inverse_dynamics import rows_named
 from liedyn.control.constrained.pidc import PIDC
+from liedyn.linear.feedback import Feedback
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, shown
@@ -19,7 +20,7 @@ from liedyn.mechanics.constraints.cluster_weights import ranking
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.elements.generalized import element_forces
-from liedyn.model.calls.boundary import states
+from liedyn.motion.local_coordinates import at_time
 
 if TYPE_CHECKING:
     from typing import Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 
-class HybridController:
+class HybridController(Feedback):
     """Controller of a motion and of constraint forces.
 
     The object is a function tau(t, q, v), which can be the input of `simulate`. The motion is that of the motion
@@ -112,17 +113,17 @@ class HybridController:
         self._G_F, self._G_I = (_force_gain(name, G, len(self.rows)) for name, G in (("G_F", G_F), ("G_I", G_I)))
         self._integral = Integral(len(self.rows))
 
+    @property
+    def _robot(self) -> Robot:
+        return self.motion.robot
+
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike, lam: ArrayLike | None = None) -> Array:
-        """Generalised forces of the actuators.
+        """Generalised forces of the actuators, as `PIDC`, from measured multipliers.
 
         Parameters
         ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v : array_like, shape (nv,)
-            Velocity [rad/s, m/s].
+        t, q, v
+            As for `PIDC`.
         lam : array_like, shape (s,), optional
             Measured multipliers of `rows`, from a sensor. Default: those of the plant.
 
@@ -133,18 +134,17 @@ class HybridController:
 
         Raises
         ------
-        InputError
-            As for `PIDC`, or `lam` does not fit.
-        SingularConfigurationError
-            The independent coordinates do not determine the motion here.
+        InputError, SingularConfigurationError
+            As for `PIDC`; or `lam` does not fit.
         ControllabilityError
             The actuators cannot give this motion, or not together with these constraint forces.
         """
+        t, q, v = self._checked(t, q, v)
         motion = self.motion._motion(t, q, v)
         wanted = np.concatenate([at(t) for at in self._wanted])
         e = (self._error_of_plant(t, q, v, motion, wanted) if lam is None else
              wanted - Signal("lam", lam, (len(self.rows),))(t))
-        e = np.where(np.isin(self.motion.robot.row_owners, self.motion.robot.active)[self._places], e, 0.0)
+        e = np.where(np.isin(self._robot.row_owners, self._robot.active)[self._places], e, 0.0)
         return motion.with_multipliers(self._places, wanted + self._G_F @ e + self._G_I @ self._integral.add(t, e))
 
     def reset(self) -> None:
@@ -166,9 +166,7 @@ class HybridController:
         if self.plant is None:
             offset, gain_ = start - Pi @ start, Pi
         else:
-            plant = self.plant.at(t) if self.plant.functions else self.plant
-            _, q, v = states(plant, q=q, v=v)
-            resting, response = felt(plant, q[0], v[0], motion.f_ext)
+            resting, response = felt(at_time(self.plant, t), q, v, motion.f_ext)
             resting, response = resting[self._places], response[self._places]
             offset, gain_ = resting + response @ (motion.tau - T @ start), response @ T
         known, weight = self._integral.known(t)

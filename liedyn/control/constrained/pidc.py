@@ -15,15 +15,17 @@ from liedyn.control.constrained.decomposition import metric_root
 from liedyn.control.constrained.gains import Signal, gain, require_stable
 from liedyn.control.constrained.integral import Integral
 from liedyn.control.constrained.inverse_dynamics import driven
+from liedyn.linear.feedback import Feedback
 from liedyn.machine import arguments
-from liedyn.machine.arguments import non_negative, number, require_robot
+from liedyn.machine.arguments import non_negative, require_robot
 from liedyn.machine.errors import InputError
 from liedyn.mechanics.constraints.independent import by_name
 from liedyn.mechanics.constraints.loops import virtual_coordinates, virtual_jacobian
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference
-from liedyn.model.calls.boundary import states, wrenches
+from liedyn.model.calls.boundary import wrenches
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
+from liedyn.motion.local_coordinates import at_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,7 +103,7 @@ class Coordinates:
         return e
 
 
-class PIDC:
+class PIDC(Feedback):
     """Projected inverse dynamics control of a constrained mechanism.
 
     The object is a function tau(t, q, v), which can be the input of `simulate`. The error e of the independent
@@ -142,14 +144,17 @@ class PIDC:
     Raises
     ------
     InputError
-        Gains have the wrong shape or are unstable, a name is unknown, or the trajectory has the wrong size.
+        Gains have the wrong shape or are unstable, a name is unknown, or the trajectory has the wrong size. In a call:
+        the mechanism has more or fewer degrees of freedom than controlled coordinates.
+    SingularConfigurationError
+        In a call: the independent coordinates do not determine the motion there.
+    ControllabilityError
+        In a call: the actuators cannot give the motion, at a singular configuration for instance.
 
     Notes
     -----
     Aghili 2005, eq. 43, 44 and 60. For ball and free joints e is the logarithm of the rotation (and displacement) from
     the actual to the wanted pose, in the actual body frame, and the error equation holds to first order.
-
-    A motion that no actuator drives, for example at a singular configuration, raises `ControllabilityError`.
 
     Examples
     --------
@@ -187,34 +192,12 @@ class PIDC:
         self._driven = driven(robot, self.independent, active, self._root)
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
 
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Generalised forces of the actuators.
+    @property
+    def _robot(self) -> Robot:
+        return self.robot
 
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v : array_like, shape (nv,)
-            Velocity [rad/s, m/s].
-
-        Returns
-        -------
-        tau : ndarray, shape (nv,)
-            Forces [N m, N].
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or the mechanism has more or fewer degrees of freedom than
-            controlled coordinates.
-        SingularConfigurationError
-            The independent coordinates do not determine the motion here.
-        ControllabilityError
-            The actuators cannot give this motion.
-        """
-        robot, q, v, w_dot = self._asked(t, q, v)
+    def _inputs(self, t, q, v):
+        robot, w_dot = self._demanded(t, q, v)
         if self._driven is not None:
             found = self._driven.motion(robot, q, v, w_dot, self._forces, self._tolerance)
             if found is not None:
@@ -251,8 +234,8 @@ class PIDC:
         >>> e.tolist(), e_dot.tolist()
         ([0.25], [-0.5])
         """
-        robot, q, v = self._state(t, q, v)
-        return self._errors(robot, q, v, self._wanted(t))
+        t, q, v = self._checked(t, q, v)
+        return self._errors(at_time(self.robot, t), q, v, self._wanted(t))
 
     def reset(self) -> None:
         """Reset the integral of the error.
@@ -267,31 +250,23 @@ class PIDC:
 
     def _motion(self, t, q, v):
         """The `Motion` that the law demands, with its forces, to which the hybrid controller adds."""
-        return self._motion_of(*self._asked(t, q, v))
+        robot, w_dot = self._demanded(t, q, v)
+        return self._motion_of(robot, q, v, w_dot)
 
-    def _asked(self, t, q, v):
-        """The robot at time t, its state, and the accelerations that the law demands."""
-        robot, q, v = self._state(t, q, v)
-        wanted = self._wanted(t)
+    def _demanded(self, t, q, v):
+        """The robot at time t, and the accelerations that the law demands."""
+        robot, wanted = at_time(self.robot, t), self._wanted(t)
         e, e_dot = self._errors(robot, q, v, wanted)
         u = wanted[2] + self._gains["G_D"] @ e_dot + self._gains["G_P"] @ e
         if "G_I" in self._gains:
             u = u + self._gains["G_I"] @ self._integral.add(t, e)
-        return robot, q, v, u
+        return robot, u
 
     def _motion_of(self, robot, q, v, u):
         """The `Motion` with these accelerations."""
         B = self._B if is_constant(robot, self._active) else actuation(robot, self._active, q)[1]
         return Motion(robot, q, v, u, self._coordinates.chosen, self._forces, self._actuators, B, self._root,
                       self._tolerance)
-
-    def _state(self, t, q, v):
-        t = number("t", t)
-        robot = self.robot.at(t) if self.robot.functions else self.robot
-        _, q, v = states(robot, q=q, v=v)
-        if len(q) != 1:
-            raise InputError(f"a controller takes one state at a time, got {len(q)}")
-        return robot, q[0], v[0]
 
     def _errors(self, robot, q, v, wanted):
         chosen = self._coordinates.chosen

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.measurement import measured
-from liedyn.control.estimation.observers import Sensors, vector
+from liedyn.control.estimation.observers import SamplingFilter
 from liedyn.control.estimation.process_noise import state_noise
+from liedyn.linear.feedback import single_state
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import non_negative, number, positive, require_robot, whole
-from liedyn.machine.errors import ClosureError, InputError
+from liedyn.machine.errors import ClosureError
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.model.calls.boundary import states
-from liedyn.motion.local_coordinates import Deviation
 from liedyn.motion.discretize import discretize
+from liedyn.motion.local_coordinates import Centred, Deviation, at_time
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ BETTER = 0.3
 """Largest ratio of the condition number of other coordinates to the present one for a change."""
 
 
-class ExtendedKalmanFilter(Sensors):
+class ExtendedKalmanFilter(SamplingFilter, Centred):
     """An extended Kalman filter whose estimates satisfy the constraints; ball and free joints are supported.
 
     Parameters
@@ -133,13 +133,11 @@ class ExtendedKalmanFilter(Sensors):
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
         self._measurement = measured(robot, outputs)
         self.outputs = self._measurement.labels
-        lead, q, v = states(robot, q=q, v=v)
-        if lead:
-            raise InputError(f"a filter takes one state at a time, got leading axes {lead}")
+        q, v = single_state("a filter takes one state at a time", robot, q, v)
         self._chooses = speeds is None and (independent is None and not robot.independent
                                             or isinstance(independent, str) and independent == "auto")
         t = robot.t if t is None else number("t", t)
-        self._deviation = Deviation(_at(robot, t), q[0], v[0], independent, speeds, rank_tolerance)
+        self._deviation = Deviation(at_time(robot, t), q, v, independent, speeds, rank_tolerance)
         inputs, self._by_inputs = robot.actuator_names, isinstance(noise, str) and noise == "inputs"
         self.R = weight("R", R, self.outputs, True)
         P = weight("P", P, self.states, False)
@@ -149,14 +147,6 @@ class ExtendedKalmanFilter(Sensors):
             self._Q = state_noise(Q, noise, None, self.states, inputs)
         self._start = self._deviation, P, self._Q, t
         self.reset()
-
-    @property
-    def q(self) -> Array:
-        return self._deviation.q.copy()
-
-    @property
-    def v(self) -> Array:
-        return self._deviation.v.copy()
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -171,148 +161,18 @@ class ExtendedKalmanFilter(Sensors):
                 f"t={self.t:g})")
 
     def reset(self) -> None:
-        """Start again from the initial estimate.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> ekf.predict([1.0, 0.0, 0.0, 0.0])
-        >>> ekf.reset()
-        >>> ekf.t
-        0.0
-        """
         self._deviation, self.P, self._Q, self._begin = self._start
         self._count, self._u = 0, np.zeros(len(self.robot.actuator_names))
         self.e, self.S = np.zeros(0), np.zeros((0, 0))
 
-    def deviation(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """The deviation of a state from the estimate.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v : array_like, shape (nv,)
-            Velocity [rad/s, m/s].
-
-        Returns
-        -------
-        x : ndarray, shape (x,)
-            In the order of ``states``; ``x @ inv(P) @ x`` is the normalised squared error of the estimate.
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> ekf.deviation(arm.home, [0.0] * 4).tolist()
-        [0.0, 0.0, 0.0, 0.0]
-        """
-        return self._deviation(*self._deviation.state(q, v))
-
-    def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
-        """The noise-free measurement at a state.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,), optional
-            Configuration [rad, m; quaternions (x, y, z, w)]; default: the estimate.
-        v : array_like, shape (nv,), optional
-            Velocity [rad/s, m/s]; default: the estimate.
-        u : array_like, shape (nu,), optional
-            Forces of the actuators, which affect accelerations and constraint forces; default: those of the
-            last prediction, initially zero.
-
-        Returns
-        -------
-        y : ndarray, shape (ny,)
-            In the order of ``outputs``. A pose, and the position of a ball or free joint, is given by its rotation
-            vector (and the position of its origin).
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "velocity:q4"])
-        >>> ekf.measure().round(3).tolist() == [arm.home[0].round(3), 0.0]
-        True
-        """
-        d = self._deviation
-        q, v = d.state(d.q if q is None else q, d.v if v is None else v)
-        return self._measurement(d.robot, q, v, self._held(u))
-
-    def predict(self, u: ArrayLike) -> None:
-        """Predict the estimate after a step.
-
-        Parameters
-        ----------
-        u : array_like, shape (nu,)
-            Forces of the actuators, constant during the step.
-
-        Raises
-        ------
-        InputError
-            The shape does not fit, an entry is not finite, or the step has no derivative (`discretize`).
-        ClosureError
-            The step leaves the workspace.
-        SingularConfigurationError
-            As for `linearize`.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> ekf.predict([1.0, 0.0, 0.0, 0.0])
-        >>> ekf.t
-        0.01
-        """
-        u = self._held(u)
+    def _predict(self, u):
         d, A, B = self._carried(self._deviation, u, self.t)
         P = A @ self.P @ A.T + (B @ self._Q @ B.T if self._by_inputs else self._Q)
         self._deviation, self.P, self._u = d, 0.5 * (P + P.T), u
         self._count += 1
 
-    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Update the estimate by a measurement.
-
-        Parameters
-        ----------
-        y : array_like, shape (ny,)
-            Measurement, NaN for outputs that were not measured.
-        u : array_like, shape (nu,), optional
-            Forces of the actuators at the time of the measurement; default: those of the last prediction, initially
-            zero.
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, or an entry is not finite.
-        ClosureError
-            The estimate leaves the workspace.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> ekf.update([arm.home[0] + 1e-3, float("nan")])
-        >>> ekf.e.round(6).tolist()
-        [0.001]
-        """
-        y, u, d = self._measurement.reading(y), self._held(u), self._deviation
+    def _update(self, y, u):
+        d = self._deviation
         model = linearize(d.robot, d.q, d.v, u=u, independent=d.y, speeds=d.w, outputs=self._measurement.names,
                           rank_tolerance=self._tolerance)
         e = self._measurement.difference(y, self._measurement(d.robot, d.q, d.v, u))
@@ -348,12 +208,9 @@ class ExtendedKalmanFilter(Sensors):
         """The `Deviation` about the state displaced by dx from that of `d`; ClosureError if there is none."""
         return self._moved(d, *d.state_at(dx), t)
 
-    def _held(self, u):
-        return self._u if u is None else vector("u", u, len(self._u))
-
     def _moved(self, d, q, v, t):
         """The same coordinates about another state, at time t."""
-        return Deviation(_at(self.robot, t), q, v, d.y, d.w, self._tolerance)
+        return Deviation(at_time(self.robot, t), q, v, d.y, d.w, self._tolerance)
 
     def _choose_again(self, u):
         """Changes to other coordinates if these are much better conditioned."""
@@ -366,11 +223,6 @@ class ExtendedKalmanFilter(Sensors):
             self._deviation, self.P = other, T @ self.P @ T.T
             if not self._by_inputs:
                 self._Q = T @ self._Q @ T.T
-
-
-def _at(robot, t):
-    """The robot at time t."""
-    return robot.at(t) if robot.functions else robot
 
 
 def turned(before, after):

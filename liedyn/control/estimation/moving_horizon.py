@@ -12,6 +12,7 @@ squares are SciPy's; derivatives are those of the steps themselves, propagated b
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from liedyn.control.estimation.extended import ExtendedKalmanFilter, turned
-from liedyn.control.estimation.observers import Sensors, vector
+from liedyn.control.estimation.observers import SamplingFilter
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import one_of, whole
 from liedyn.machine.errors import InputError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 
 
-class MovingHorizonEstimator(Sensors):
+class MovingHorizonEstimator(SamplingFilter):
     """State estimates from the measurements of a window; returned by :func:`moving_horizon`.
 
     Attributes
@@ -66,124 +67,37 @@ class MovingHorizonEstimator(Sensors):
         self.reset()
 
     @property
-    def q(self) -> Array:
-        return self._now.q.copy()
-
-    @property
-    def v(self) -> Array:
-        return self._now.v.copy()
+    def _u(self):
+        return self._window[-1].before
 
     @property
     def t(self) -> float:
         return self._begin.t + (len(self._window) - 1) * self.h
 
     def reset(self) -> None:
-        """Start again from the initial estimate.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> estimator.reset()
-        >>> estimator.t
-        0.0
-        """
         self._begin.reset()
-        self._now = self._begin._deviation
+        self._deviation = self._begin._deviation
         self._window = [SimpleNamespace(before=self._begin._u, y=None, u=None)]
         self.disturbances, self._z = np.zeros((0, len(self._begin._Q))), np.zeros(len(self._begin.P))
 
-    def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
-        """The noise-free measurement at a state, as `ExtendedKalmanFilter.measure`.
-
-        Parameters
-        ----------
-        q, v : array_like, shapes (nq,) and (nv,), optional
-            Configuration and velocity; default: the estimate.
-        u : array_like, shape (nu,), optional
-            Forces of the actuators; default: those of the last prediction, initially zero.
-
-        Returns
-        -------
-        y : ndarray, shape (ny,)
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> estimator.measure().shape
-        (2,)
-        """
-        q, v = (self.q if q is None else q), (self.v if v is None else v)
-        return self._begin.measure(q, v, self._window[-1].before if u is None else u)
-
-    def predict(self, u: ArrayLike) -> None:
-        """Predict the estimate after a step, as `ExtendedKalmanFilter.predict`.
-
-        Parameters
-        ----------
-        u : array_like, shape (nu,)
-            Forces of the actuators, constant during the step.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> estimator.predict([0.0] * 4)
-        >>> estimator.t
-        0.01
-        """
-        u = vector("u", u, len(self._begin._u))
-        now, _, _ = self._begin._carried(self._now, u, self.t)
-        if len(self._window) > self.horizon:  # the filter takes in the first sample; an error leaves all as it was
-            first, following, before = self._window[0], self._window[1:], vars(self._begin).copy()
-            try:
-                if first.y is not None:
-                    self._begin.update(first.y, first.before)
-                self._begin.predict(first.u)
-            except Exception:
-                vars(self._begin).update(before)
-                raise
-            x = len(self._begin.P)
-            self._z, self._window = np.append(np.zeros(x), self._z[x + len(self._begin._Q):]), following
+    def _predict(self, u):
+        now, _, _ = self._begin._carried(self._deviation, u, self.t)
+        if len(self._window) > self.horizon:  # the filter takes in the first sample
+            first, x, self._begin = self._window[0], len(self._begin.P), copy(self._begin)
+            if first.y is not None:
+                self._begin.update(first.y, first.before)
+            self._begin.predict(first.u)
+            self._z, self._window = np.append(np.zeros(x), self._z[x + len(self._begin._Q):]), self._window[1:]
         self._window[-1].u = u
         self._window.append(SimpleNamespace(before=u, y=None, u=None))
-        self._z, self._now = np.append(self._z, np.zeros(len(self._begin._Q))), now
+        self._z, self._deviation = np.append(self._z, np.zeros(len(self._begin._Q))), now
 
-    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Update the estimate by a measurement, as `ExtendedKalmanFilter.update`.
-
-        Parameters
-        ----------
-        y : array_like, shape (ny,)
-            Measurement, NaN for outputs that were not measured.
-        u : array_like, shape (nu,), optional
-            Forces of the actuators at the time of the measurement; default: those of the last prediction.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> estimator = ld.moving_horizon(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
-        >>> estimator.update(estimator.measure() + [1e-3, 0.0])
-        >>> bool(abs(ld.closure_error(arm, estimator.q)).max() < 1e-12)
-        True
-        """
-        y, before = self._measurement.reading(y), self._window[-1]
-        u = before.before if u is None else vector("u", u, len(before.before))
-        self._window[-1] = SimpleNamespace(before=u, y=y, u=None)
+    def _update(self, y, u):
+        self._window = [*self._window[:-1], SimpleNamespace(before=u, y=y, u=None)]
         along = lru_cache(1)(lambda z: self._along(np.frombuffer(z)))  # residuals, and then their derivative
-        try:
-            z = least_squares(lambda z: along(z.tobytes())[0], self._z, lambda z: along(z.tobytes())[1],
-                              loss=self.loss).x
-            _, _, now, disturbances = along(z.tobytes())
-        except Exception:
-            self._window[-1] = before  # an error leaves all as it was
-            raise
-        self._z, self._now, self.disturbances = z, now, disturbances
+        z = least_squares(lambda z: along(z.tobytes())[0], self._z, lambda z: along(z.tobytes())[1], loss=self.loss).x
+        _, _, now, disturbances = along(z.tobytes())
+        self._z, self._deviation, self.disturbances = z, now, disturbances
 
     def _along(self, z):
         """Residuals, their derivative by z, the last state, disturbances of the inputs."""

@@ -20,7 +20,51 @@ if TYPE_CHECKING:
 
 
 class Sensors:
-    """Common base of all filters: measurements, by `outputs` and `_measurement`."""
+    """Common base of all filters: measurements at a state, by default that of `_deviation`, with inputs `_u`."""
+
+    @property
+    def q(self) -> Array:
+        return self._deviation.q.copy()
+
+    @property
+    def v(self) -> Array:
+        return self._deviation.v.copy()
+
+    def measure(self, q: ArrayLike | None = None, v: ArrayLike | None = None, u: ArrayLike | None = None) -> Array:
+        """The noise-free measurement at a state.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Configuration [rad, m; quaternions (x, y, z, w)]; default: the estimate (of `kalman` the operating point).
+        v : array_like, shape (nv,), optional
+            Velocity [rad/s, m/s]; default: the same.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators, which affect accelerations and constraint forces; default: those of the last
+            prediction, initially zero, or of the operating point of `kalman` and `dkalman`.
+
+        Returns
+        -------
+        y : ndarray, shape (ny,)
+            In the order of ``outputs``. A pose, and the position of a ball or free joint, is given by its rotation
+            vector (and the position of its origin).
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1", "velocity:q2"])
+        >>> observer.measure(arm.home, [0.0] * 4).tolist()
+        [0.0, 0.0]
+        """
+        d = self._deviation
+        q, v = d.state(self.q if q is None else q, self.v if v is None else v)
+        return self._measurement(d.robot, q, v, self._held(u))
 
     def disturbed(self, y: ArrayLike, noise: ArrayLike) -> Array:
         """A measurement with added noise, on the group for measurements that are no vectors.
@@ -48,6 +92,95 @@ class Sensors:
         """
         return self._measurement.disturbed(vector("y", y, len(self.outputs)), vector("noise", noise, len(self.outputs)))
 
+    def _held(self, u):
+        return self._u if u is None else vector("u", u, len(self._u))
+
+
+class SamplingFilter(Sensors):
+    """Common base of filters in discrete time; `_update(y, u)` and `_predict(u)` are given checked arguments."""
+
+    def reset(self) -> None:
+        """Start again from the initial estimate.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.predict([1.0, 0.0, 0.0, 0.0])
+        >>> ekf.reset()
+        >>> ekf.t
+        0.0
+        """
+        raise NotImplementedError
+
+    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
+        """Update the estimate by a measurement; an error leaves the filter as it was.
+
+        Parameters
+        ----------
+        y : array_like, shape (ny,)
+            Measurement, NaN for outputs that were not measured.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators at the time of the measurement; default: those of the last prediction, initially
+            zero, or of the operating point of `dkalman`.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+        ClosureError
+            The estimate leaves the workspace.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.update([arm.home[0] + 1e-3, float("nan")])
+        >>> ekf.e.round(6).tolist()
+        [0.001]
+        """
+        self._wholly(self._update, self._measurement.reading(y), self._held(u))
+
+    def predict(self, u: ArrayLike | None = None) -> None:
+        """Predict the estimate after a step; an error leaves the filter as it was.
+
+        Parameters
+        ----------
+        u : array_like, shape (nu,), optional
+            Forces of the actuators, constant during the step; default as for `update`.
+
+        Raises
+        ------
+        InputError
+            The shape does not fit, an entry is not finite, or the step has no derivative (`discretize`).
+        ClosureError
+            The step leaves the workspace.
+        SingularConfigurationError
+            As for `linearize`.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.predict([1.0, 0.0, 0.0, 0.0])
+        >>> ekf.t
+        0.01
+        """
+        self._wholly(self._predict, self._held(u))
+
+    def _wholly(self, change, *given):
+        """Make a change of the filter, or none if an error is raised."""
+        before = vars(self).copy()
+        try:
+            change(*given)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
 
 class Observer(Sensors):
     """Common base of both filters with constant gains."""
@@ -74,45 +207,14 @@ class Observer(Sensors):
     def robot(self) -> Robot:
         return self._deviation.robot
 
+    @property
+    def _u(self):
+        return self.u
+
     def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
         return (f"{type(self).__name__}({len(self.outputs)} outputs, {len(self.C[0])} states, "
                 f"slowest eigenvalue {slowest:.4g})")
-
-    def measure(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> Array:
-        """The noise-free measurement at a state.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v : array_like, shape (nv,)
-            Velocity [rad/s, m/s].
-        u : array_like, shape (nu,), optional
-            Forces of the actuators, which affect accelerations and constraint forces; default: those of the
-            operating point.
-
-        Returns
-        -------
-        y : ndarray, shape (ny,)
-            In the order of ``outputs``. A pose, and the position of a ball or free joint, is given by its rotation
-            vector (and the position of its origin).
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1", "velocity:q2"])
-        >>> observer.measure(arm.home, [0.0] * 4).tolist()
-        [0.0, 0.0]
-        """
-        q, v = self._deviation.state(q, v)
-        return self._measurement(self._deviation.robot, q, v, self._held(u))
 
     def innovation(self, y: ArrayLike, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """The difference of a measurement from the prediction of the linear model.
@@ -196,10 +298,6 @@ class Observer(Sensors):
     def _state(self, name, x):
         return vector(name, x, len(self.C[0]))
 
-    def _held(self, u):
-        return self.u if u is None else vector("u", u, len(self.u))
-
-
 class KalmanBucyFilter(Observer):
     """A steady-state filter in continuous time, dx/dt = A x + B (u - u_0) + L e; returned by :func:`liedyn.kalman`.
 
@@ -225,14 +323,6 @@ class KalmanBucyFilter(Observer):
     >>> ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["q1", "q2"]).outputs
     ('q1', 'q2')
     """
-
-    @property
-    def q(self) -> Array:
-        return self._deviation.q.copy()
-
-    @property
-    def v(self) -> Array:
-        return self._deviation.v.copy()
 
     def rate(self, x: ArrayLike, y: ArrayLike, u: ArrayLike | None = None) -> Array:
         """The rate of the estimate.
@@ -268,7 +358,7 @@ class KalmanBucyFilter(Observer):
         return self.model.A @ x + self.model.B @ (u - self.u) + self.L @ self.innovation(y, x, u)
 
 
-class KalmanFilter(Observer):
+class KalmanFilter(Observer, SamplingFilter):
     """A steady-state filter in discrete time; returned by :func:`liedyn.dkalman`.
 
     Call `update` with each measurement and `predict` with the inputs of the following step, alternately;
@@ -347,51 +437,11 @@ class KalmanFilter(Observer):
         """
         self.x = np.zeros(len(self.C[0])) if x is None else self._state("x", x).copy()
 
-    def update(self, y: ArrayLike, u: ArrayLike | None = None) -> None:
-        """Update the estimate by a measurement.
-
-        Parameters
-        ----------
-        y : array_like, shape (ny,)
-            Measurement, NaN for outputs that were not measured.
-        u : array_like, shape (nu,), optional
-            Forces of the actuators at the time of the measurement; default: those of the operating point.
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, or an entry is not finite.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
-        >>> observer.update(observer.y)
-        """
+    def _update(self, y, u):
         self.x = self.x + self.M @ self.innovation(y, self.x, u)
 
-    def predict(self, u: ArrayLike | None = None) -> None:
-        """Predict the estimate after a step.
-
-        Parameters
-        ----------
-        u : array_like, shape (nu,), optional
-            Forces of the actuators, constant during the step; default: those of the operating point.
-
-        Raises
-        ------
-        InputError
-            The shape does not fit, or an entry is not finite.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
-        >>> observer.predict()
-        """
-        self.x = self.model.A @ self.x + self.model.B @ (self._held(u) - self.u)
+    def _predict(self, u):
+        self.x = self.model.A @ self.x + self.model.B @ (u - self.u)
 
     def _estimate(self):
         return self._deviation.state_at(self.x)

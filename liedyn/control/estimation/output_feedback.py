@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.observers import vector
+from liedyn.linear.feedback import Feedback
 from liedyn.machine.arguments import floats, whole
 from liedyn.machine.errors import InputError, shown
 from liedyn.model.travel import Travelling
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 
-class OutputFeedback(Travelling):
+class OutputFeedback(Feedback, Travelling):
     """A controller on estimates, and the filter for them; ``simulate(u=feedback.sampled)`` runs both.
 
-    At every sample: the measurement, an update of the filter, the controller at the estimate, and the prediction with
-    the inputs that act until the next sample, including their bounds and delay.
+    At every sample: the measurement, which is all that is used of the state, an update of the filter, the controller at
+    the estimate, and the prediction with the inputs that act until the next sample, including their bounds and delay.
 
     Parameters
     ----------
@@ -60,7 +61,8 @@ class OutputFeedback(Travelling):
     Raises
     ------
     InputError
-        The controller cannot be called, the estimator is no discrete-time filter, or a number does not fit.
+        The controller cannot be called, the estimator is no discrete-time filter, or a number does not fit. In a call:
+        samples are not in the order of time, or the controller's output does not fit.
 
     Examples
     --------
@@ -148,26 +150,11 @@ class OutputFeedback(Travelling):
         self._coming, self._held = [initial] * self.delay, initial
         self._random, self._records = np.random.default_rng(self._rng), []
 
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """The controller's output at a sample.
+    @property
+    def _robot(self) -> Any:
+        return self.estimator.robot
 
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-            The state of the mechanism, of which only the measurement is used.
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        u : ndarray, shape (nu,)
-
-        Raises
-        ------
-        InputError
-            Samples are not in the order of time, or the controller's output does not fit.
-        """
+    def _inputs(self, t, q, v):
         if self._records and abs(t - self._records[-1][0] - self.estimator.h) > 1e-6 * self.estimator.h:
             raise InputError(f"OutputFeedback: a sample at t = {t:g} s cannot follow that at "
                              f"{self._records[-1][0]:g} s; reset() begins again")

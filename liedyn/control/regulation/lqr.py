@@ -9,18 +9,18 @@ import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
 from liedyn.control.regulation.riccati import Unsolved, solved, undamped
+from liedyn.linear.feedback import LinearFeedback, single_state
 from liedyn.linear.linearize import linearize
-from liedyn.machine.arguments import flag, floats, number, positive, require_robot
+from liedyn.machine.arguments import flag, floats, positive, require_robot
 from liedyn.machine.errors import InputError
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.model.calls.boundary import states
-from liedyn.motion.local_coordinates import Deviation
 from liedyn.motion.discretize import discretize
+from liedyn.motion.local_coordinates import Centred, Deviation
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from liedyn.motion.discretize import DiscreteStateSpace
@@ -33,7 +33,7 @@ ACCELERATES = 1e-6
 REGULATOR = Unsolved("regulator", "no actuator drives it", "Q gives it no weight")
 
 
-class Regulator:
+class Regulator(LinearFeedback, Centred):
     """A regulator u = u_0 - K x about an operating point; returned by :func:`liedyn.lqr` and :func:`liedyn.dlqr`.
 
     It is a function of (t, q, v) for the `u` of `simulate`; ``feedback`` adds its exact derivative, for
@@ -71,94 +71,12 @@ class Regulator:
     def __init__(self, model: LocalStateSpace | DiscreteStateSpace, deviation: Any, u: Array, K: Array,
                  P: Array) -> None:
         self.model, self.K, self.P, self.u, self._deviation = model, K, P, u, deviation
-        self.q, self.v = deviation.q, deviation.v
+        self._robot, self.q, self.v = deviation.robot, deviation.q, deviation.v
         self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - model.B @ K))
 
     def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
         return f"Regulator({len(self.u)} inputs, {len(self.K[0])} states, slowest eigenvalue {slowest:.4g})"
-
-    def deviation(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """The deviation x of a state.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v : array_like, shape (nv,)
-            Velocity [rad/s, m/s].
-
-        Returns
-        -------
-        x : ndarray, shape (x,)
-            In the order of ``model.states``: zero at the operating point, on the configuration group for ball and free
-            joints.
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).deviation(arm.home, [0.0] * 4).tolist()
-        [0.0, 0.0, 0.0, 0.0]
-        """
-        return self._deviation(*self._deviation.state(q, v))
-
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs of the actuators.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        u : ndarray, shape (nu,)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-        """
-        number("t", t)
-        return self.u - self.K @ self.deviation(q, v)
-
-    def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-        """Derivatives of the inputs by a displacement in the tangent space at q, and by v.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        by_q, by_v : ndarray, shape (nu, nv)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).derivative(0.0, arm.home, [0.0] * 4)[0].shape
-        (4, 4)
-        """
-        number("t", t)
-        by_q, by_v = self._deviation.derivative(*self._deviation.state(q, v))
-        return -self.K @ by_q, -self.K @ by_v
 
     def to_control(self, absolute: bool = False) -> Any:
         """The regulator for python-control, as a function of :meth:`deviation` or of a filter's estimate.
@@ -193,13 +111,11 @@ class Regulator:
             return control.nlsys(None, self._absolute, **known)
         return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
 
+    def _about(self, t):
+        return self._deviation, self.u, self.K
+
     def _absolute(self, t, _, x, params):
         return self.u - self.K @ x
-
-    @property
-    def feedback(self) -> tuple[Callable[..., Array], Callable[..., Any]]:
-        """The pair (f, df)."""
-        return self, self.derivative
 
 
 def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
@@ -331,10 +247,8 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
 def operating_point(robot, q, v, u, independent, speeds, tolerance):
     """The deviation from a state, the state, and inputs: those given, or the smallest ones that hold the robot."""
     require_robot(robot)
-    lead, q, v = states(robot, q=q, v=np.zeros(robot.nv) if v is None else v)
-    if lead:
-        raise InputError(f"a regulator or filter is for one state, got leading axes {lead}; see gain_schedule")
-    q, v = q[0], v[0]
+    q, v = single_state("a regulator or filter is for one state, gain_schedule for many", robot, q,
+                        np.zeros(robot.nv) if v is None else v)
     deviation = Deviation(robot, q, v, independent, speeds, tolerance)
     if u is None:
         u = inverse_dynamics(robot, q, v, np.zeros(len(deviation.w.names)), independent=deviation.w).u

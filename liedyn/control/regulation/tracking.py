@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.linear.feedback import LinearFeedback
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import floats, number, require_robot
 from liedyn.machine.errors import InputError
@@ -24,14 +25,14 @@ from liedyn.motion.local_coordinates import Deviation
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, IndependentNames
 
 
-class TrackingRegulator:
+class TrackingRegulator(LinearFeedback):
     """A regulator along a motion; returned by :func:`liedyn.tvlqr`.
 
     It is a function of (t, q, v) for the `u` of `simulate`. Between samples K and u_0 are interpolated linearly, the
@@ -67,6 +68,7 @@ class TrackingRegulator:
 
     def __init__(self, t: Array, u: Array, K: Array, P: Array, deviations: Any, names: Any) -> None:
         self.t, self.u, self.K, self.P, self.states, self._deviations = t, u, K, P, names, deviations
+        self._robot = deviations[0].robot
         self.q, self.v = np.array([each.q for each in deviations]), np.array([each.v for each in deviations])
 
     def __repr__(self) -> str:
@@ -99,71 +101,12 @@ class TrackingRegulator:
         [(4,), (4,), (4,)]
         """
         k, s, h = self._place(t)
-        robot, u = self._deviations[0].robot, (1.0 - s) * self.u[k] + s * self.u[k + 1]
+        robot, u = self._robot, (1.0 - s) * self.u[k] + s * self.u[k + 1]
         step, v0, v1 = difference(robot, self.q[k], self.q[k + 1]), self.v[k], self.v[k + 1]
         # cubic Hermite interpolation in the tangent space at the sample before, in which velocities are nearly the same
         eta = s * s * (3.0 - 2.0 * s) * step + h * (s * (1.0 - s) ** 2 * v0 - s * s * (1.0 - s) * v1)
         rate = 6.0 * s * (1.0 - s) / h * step + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
         return integrate(robot, self.q[k], eta), rate, u
-
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs of the actuators.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        u : ndarray, shape (nu,)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-        """
-        deviation, u = self._at(t)
-        return u - self.gain(t) @ deviation(*deviation.state(q, v))
-
-    def derivative(self, t: float, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-        """Derivatives of the inputs by a displacement in the tangent space at q, and by v.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        by_q, by_v : ndarray, shape (nu, nv)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.01, dt=1e-3)
-        >>> regulator = ld.tvlqr(arm, tr.t, tr.q, tr.v, Q=10.0, R=0.1, u=0.0 * tr.v)
-        >>> [x.shape for x in regulator.derivative(0.0035, arm.home, tr.v[0])]
-        [(4, 4), (4, 4)]
-        """
-        deviation, K = self._at(t)[0], self.gain(t)
-        by_q, by_v = deviation.derivative(*deviation.state(q, v))
-        return -K @ by_q, -K @ by_v
-
-    @property
-    def feedback(self) -> tuple[Callable[..., Array], Callable[..., Any]]:
-        """The pair (f, df)."""
-        return self, self.derivative
 
     def gain(self, t: float) -> Array:
         """K at time t.
@@ -201,9 +144,9 @@ class TrackingRegulator:
         h = self.t[k + 1] - self.t[k]
         return k, float(np.clip((t - self.t[k]) / h, 0.0, 1.0)), h
 
-    def _at(self, t):
+    def _about(self, t):
         q, v, u = self.reference(t)
-        return self._deviations[0].at(q, v), u
+        return self._deviations[0].at(q, v), u, self.gain(t)
 
 
 def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike | dict[str, Any],

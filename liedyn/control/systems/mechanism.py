@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.measurement import Measurement
+from liedyn.linear.feedback import single_state
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import InputError
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.elements.generalized import actuator_matrix
-from liedyn.model.calls.boundary import states
-from liedyn.motion.local_coordinates import Deviation
+from liedyn.motion.local_coordinates import Deviation, at_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,10 +86,9 @@ def to_control(robot: Robot, q: ArrayLike | None = None, v: ArrayLike | None = N
     """
     control = python_control("to_control")
     require_robot(robot)
-    lead, q, v = states(robot, q=robot.home if q is None else q, v=np.zeros(robot.nv) if v is None else v)
-    if lead:
-        raise InputError(f"to_control takes one state, got leading axes {lead}")
-    zero = Deviation(robot, q[0], v[0], independent, speeds, rank_tolerance)
+    q, v = single_state("to_control takes one state", robot, robot.home if q is None else q,
+                        np.zeros(robot.nv) if v is None else v)
+    zero = Deviation(robot, q, v, independent, speeds, rank_tolerance)
     if robot.functions and (zero.y.virtual >= 0).any():
         raise InputError(f"{zero.y.names[int((zero.y.virtual >= 0).argmax())]!r} of a cut joint cannot be a state of "
                          f"{robot.name!r}, which has functions of time: name coordinates of the tree")
@@ -115,7 +114,7 @@ class Mechanism:
         self.robot, self.zero, self.measurement = robot, zero, measurement
 
     def _at(self, t, x):
-        robot = self.robot.at(t) if self.robot.functions else self.robot
+        robot = at_time(self.robot, t)
         return robot, *self.zero.state_at(x, robot)
 
     def rate(self, t, x, u, params):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.measurement import measured
-from liedyn.machine.arguments import floats, names as names_of, number, positive, require_robot, whole
+from liedyn.linear.feedback import Feedback
+from liedyn.machine.arguments import floats, names as names_of, positive, require_robot, whole
 from liedyn.machine.errors import InputError, said, shown, suggestion
 from liedyn.machine.python_control import python_control
-from liedyn.model.calls.boundary import states
 from liedyn.model.travel import Travelling
+from liedyn.motion.local_coordinates import at_time
 from liedyn.motion.runge_kutta import RK4, Vectors, step
 from liedyn.motion.simulation.sampled import Sampled
 
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 
-class SystemFeedback(Travelling):
+class SystemFeedback(Feedback, Travelling):
     """A controller with its own states; returned by :func:`liedyn.from_control`, and run by its ``sampled``.
+
+    Each call is a sample, and advances the states to the next one. It raises InputError if the system or the reference
+    fails, or a result of them does not fit.
 
     Attributes
     ----------
@@ -80,33 +84,13 @@ class SystemFeedback(Travelling):
         """
         self.x, self._held, self._coming = self._start.copy(), self._u, []
 
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs of the actuators at a sample; the states are advanced to the next one.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        u : ndarray, shape (nu,)
-
-        Raises
-        ------
-        InputError
-            A result of the system or the reference does not fit, or either fails.
-        """
-        t = number("t", t)
-        _, (q,), (v,) = states(self._robot, q=q, v=v)
-        robot = self._robot.at(t) if self._robot.functions else self._robot
+    def _inputs(self, t, q, v):
+        """Inputs at a sample; the states are advanced to the next one."""
         for arrival, coming in self._coming:  # forces that act just before the sample
             if arrival < t - 1e-6 * self._period:
                 self._held = coming
         self._coming = [each for each in self._coming if each[0] >= t - 1e-6 * self._period]
-        e = self._measurement(robot, q, v, self._held)
+        e = self._measurement(at_time(self._robot, t), q, v, self._held)
         if self._reference is not None:
             e = self._measurement.difference(_said("reference", self._reference, len(e), t), e)
         try:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.machine.arguments import non_negative, number, positive, whole
+from liedyn.linear.feedback import Feedback
+from liedyn.machine.arguments import non_negative, positive, whole
 from liedyn.machine.compiled.by_address import placed
 from liedyn.machine.compiled.jit import inline, kernel
 from liedyn.machine.errors import InputError, SingularConfigurationError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from liedyn.tasks.planning.plan import Plan
     from liedyn.tasks.planning.planning_problem import Cost, Limits
     from liedyn.tasks.planning.phase_schedule import Phase
-    from liedyn.typing import Array, ArrayLike, IndependentNames
+    from liedyn.typing import ArrayLike, IndependentNames
 
 
 @inline
@@ -77,14 +78,15 @@ HALVINGS = 8
 """Number of fractions of a change that are tried, which bounds the time of a call."""
 
 
-class MPC(Travelling):
+class MPC(Feedback, Travelling):
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
     Each call shifts the last plan to the present, with its multipliers, puts the measured state at its beginning,
     and improves it until it has converged, or until iterations or time run out; the first iterations close the gap
     after that state. If derivatives do not exist there, the call plans from the start, as the first call does, in the
     remaining time. If that fails too, it returns the input of the last plan, with its feedback, and warns. Inputs are
-    within their limits at every call. The first call plans to convergence, and takes longer.
+    within their limits at every call. The first call plans to convergence, and takes longer. Time does not go back from
+    call to call: call `reset` before another run.
 
     Parameters
     ----------
@@ -130,7 +132,9 @@ class MPC(Travelling):
     Raises
     ------
     InputError, ClosureError
-        As for `ddp`.
+        As for `ddp`; and in a call time goes back, or a loop is open.
+    PlanError, SingularConfigurationError
+        In a call: the first plan has no solution; the message names the knot.
 
     Warns
     -----
@@ -237,38 +241,12 @@ class MPC(Travelling):
             return plan
         return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
 
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs for the measured state.
+    @property
+    def _robot(self) -> Robot:
+        return self._solver.robot
 
-        Parameters
-        ----------
-        t : float
-            Time [s]; later than that of the last call.
-        q : array_like, shape (nq,)
-            Configuration [rad, m; quaternions (x, y, z, w)], closed.
-        v : array_like, shape (nv,)
-            Velocity [rad/s, m/s].
-
-        Returns
-        -------
-        u : ndarray, shape (nu,)
-            Forces of the actuators [N m, N], within their limits.
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or time goes back: call `reset` first.
-        ClosureError
-            A loop is open.
-        PlanError, SingularConfigurationError
-            The first plan has no solution: the message names the knot.
-
-        Warns
-        -----
-        PlanWarning
-            As for the class.
-        """
-        begun, solver, t = time.perf_counter(), self._solver, number("t", t)
+    def _inputs(self, t, q, v):
+        begun, solver = time.perf_counter(), self._solver
         state = solver.state(q, v)
         if self._t is not None and t < self._t - 0.5 * solver.h:
             raise InputError(f"mpc, t: time goes back, from {self._t:g} to {t:g}; call reset() before another run")
@@ -302,7 +280,7 @@ class MPC(Travelling):
                 self._first(state, self._most, deadline)
             except UNPLANNABLE as error:
                 warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
-                              PlanWarning, stacklevel=3)
+                              PlanWarning, stacklevel=4)
                 for each, before in zip(kept, shifted):
                     each[:] = before
                 self.status, self.iterations = UNCHANGED, 0
@@ -355,7 +333,7 @@ class MPC(Travelling):
         if self._t is None and self._status != CONVERGED:
             warnings.warn(f"mpc: the first plan is not the best one: {STATUS[self._status]} after {self.iterations} "
                           "iterations; begin at other inputs (`u` of the cost), or change `penalty` or limits",
-                          PlanWarning, stacklevel=3)
+                          PlanWarning, stacklevel=4)
         if self._t is None and self._given is None:
             o = solver.objective
             self._penalty = max(self._costs[-1], np.abs(o.Q).max(initial=penalty),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.machine.arguments import non_negative, number, positive, whole
+from liedyn.linear.feedback import Feedback
+from liedyn.machine.arguments import non_negative, positive, whole
 from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.contact.contact_state import contacts_of
 from liedyn.mechanics.elements.generalized import actuator_matrix
@@ -45,8 +46,11 @@ class PlanWarning(UserWarning):
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Feedback):
     """A planned motion; returned by :func:`liedyn.ddp`. As a function of (t, q, v) it is a regulator along the motion.
+
+    The inputs are those of the plan plus its feedback, within their limits. Time is that since the plan's beginning;
+    before it, and after its last step, the first and last steps apply.
 
     Attributes
     ----------
@@ -91,8 +95,10 @@ class Plan:
     >>> plan = ld.ddp(arm, arm.home, [0.0] * 4, ld.Cost(Q=1.0, R=1e-3, q=arm.home), steps=10, h=0.01)
     >>> plan.u.shape, plan.K.shape, plan.status
     ((10, 4), (10, 4, 4), 'converged')
+    >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.1, u=ld.Sampled(plan, plan.h))
     """
 
+    _role = "a plan"
     t: Array
     q: Array
     v: Array
@@ -119,38 +125,11 @@ class Plan:
         return (f"Plan({len(self.u)} steps of {self.h:g} s, cost {self.cost:.6g}, {self.status} after "
                 f"{self.iterations} iterations)")
 
-    def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Inputs of the actuators: those of the plan plus its feedback, within their limits.
-
-        Parameters
-        ----------
-        t : float
-            Time since the plan's beginning [s]; before it, and after its last step, the first and last steps apply.
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-
-        Returns
-        -------
-        u : ndarray, shape (nu,)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> plan = ld.ddp(arm, arm.home, [0.0] * 4, ld.Cost(Q=1.0, R=1e-3, q=arm.home), steps=10, h=0.01)
-        >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.1, u=ld.Sampled(plan, plan.h))
-        """
-        lead, q, v = states(self._robot, q=q, v=v)
-        if lead:
-            raise InputError(f"a plan takes one state at a time, got leading axes {lead}")
+    def _inputs(self, t, q, v):
+        """Those of the plan plus its feedback, within their limits."""
         # a sample at a knot may be early by rounding
-        k = int(np.clip(np.searchsorted(self.t, number("t", t) + 1e-6 * self.h, "right") - 1, 0, len(self.u) - 1))
-        return regulated(self._robot, self._places, self, k, q[0], v[0], self._bounds)
+        k = int(np.clip(np.searchsorted(self.t, t + 1e-6 * self.h, "right") - 1, 0, len(self.u) - 1))
+        return regulated(self._robot, self._places, self, k, q, v, self._bounds)
 
 
 def regulated(robot, places, plan, k, q, v, bounds):
