@@ -15,6 +15,7 @@ from liedyn.machine.arguments import positive
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.texts import html_table, printable, text_table
+from liedyn.model.remembered import LazyResult
 
 if TYPE_CHECKING:
     from typing import Any
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class LocalStateSpace:
+class LocalStateSpace(LazyResult):
     """Exact first-order model dx/dt = f0 + A (x - x0) + B (u - u0), y - y0 = C (x - x0) + D (u - u0) about one state.
 
     Models of a batch are indexed as its states are, `models[3]`, `models[2, :5]`; a batch has a length and can be
@@ -145,27 +146,6 @@ class LocalStateSpace:
     rank: int
     condition: float
     closure_residual: float
-
-    @classmethod
-    def of(cls, known: dict[str, Any]) -> Self:
-        """A `LocalStateSpace` from a dict of attributes, four times as fast as the constructor.
-
-        Missing attributes are computed when first read, by the entry "_later": a function of the name, this object and
-        further arguments, which returns that attribute and perhaps others, by name.
-        """
-        made = object.__new__(cls)
-        object.__setattr__(made, "__dict__", known)
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _NAMES or "_later" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        read, *given = self.__dict__["_later"]
-        self.__dict__.update(read(name, self, *given))
-        return self.__dict__[name]
-
-    def __getstate__(self) -> Any:  # without the robot
-        return {name: getattr(self, name) for name in _NAMES}
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -347,7 +327,6 @@ class LocalStateSpace:
         return Path(path)
 
 
-_NAMES = tuple(LocalStateSpace.__dataclass_fields__)
 _SHOWN = 8
 """Largest number of states or inputs for which the matrices are printed."""
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
 from liedyn.mechanics.constraints.independent import tangent_conditions, tangent_names
-from liedyn.model.remembered import remembered
+from liedyn.model.remembered import LazyResult, remembered
 
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
 
     from liedyn.typing import Array, Booleans
 
 
 @dataclass(frozen=True)
-class ForwardDynamics:
+class ForwardDynamics(LazyResult):
     """Accelerations and forces of a constrained mechanism.
 
     Attributes
@@ -89,18 +89,7 @@ class ForwardDynamics:
     # (None for the tangent space), and the tolerance
     _found: tuple[Any, ...] | None = field(default=None, repr=False)
 
-    @classmethod
-    def of(cls, known: dict[str, Any]) -> Self:
-        """A result whose derived quantities are computed when they are read."""
-        made = object.__new__(cls)
-        made.__dict__.update(known)
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _LATER:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.__dict__[name] = value = _LATER[name](self)
-        return value
+    _later = (lambda name, result: {each: found(result) for each, found in _DERIVED.items() if each == name},)
 
     @functools.cached_property
     def constraint_wrenches(self) -> dict[str, Array]:
@@ -117,7 +106,7 @@ class ForwardDynamics:
         return self._at[2] if len(self._at) > 2 else self._at[0].contacts
 
     def __getstate__(self) -> Any:  # without the robot
-        _ = self.constraint_wrenches, self.multipliers, self.contacts, [getattr(self, name) for name in _LATER]
+        _ = self.constraint_wrenches, self.multipliers, self.contacts, [getattr(self, name) for name in _DERIVED]
         return {name: value for name, value in vars(self).items() if name not in ("_at", "_found")}
 
 
@@ -147,7 +136,7 @@ def _condition(result):
     return condition.reshape(result.lam.shape[:-1]) if result.lam.ndim > 1 else float(condition[0])
 
 
-_LATER = {"redundant_rows": _redundant_rows, "independent": _independent, "condition": _condition}
+_DERIVED = {"redundant_rows": _redundant_rows, "independent": _independent, "condition": _condition}
 
 
 @remembered
