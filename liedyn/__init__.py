@@ -45,6 +45,10 @@ def __dir__():
     return sorted({*globals(), *__all__, *_MODULES})
 
 
+_handover = importlib.import_module("liedyn.machine.program.handover")
+_handover.install()  # before modules take what it changes
 # open trees start with these, and without what loops and other libraries need
 for _name in _AT_ONCE:
     __getattr__(_name)
+if _handover.interprets_all():
+    importlib.import_module("liedyn.model.calls.interpreted_batches")

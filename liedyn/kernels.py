@@ -213,7 +213,8 @@ def stepping(robot: Robot, method: str | GeneralizedAlpha = "rk4",
     Raises
     ------
     InputError
-        An unknown name, a method that chooses its own steps, or one-sided constraints that it does not see.
+        An unknown name, a method that chooses its own steps, or one-sided constraints that it does not see; nothing may
+        be compiled here (``LIEDYN_COMPILE=never``).
 
     Examples
     --------
@@ -221,8 +222,11 @@ def stepping(robot: Robot, method: str | GeneralizedAlpha = "rk4",
     >>> stepping(ld.load("five_bar")).rows.q.shape
     (2, 4)
     """
+    from liedyn.machine.program.handover import NEVER
     from liedyn.motion.simulation.stepping import Prepared
 
+    if NEVER:
+        raise InputError("steps in compiled loops have to be compiled, and the environment has LIEDYN_COMPILE=never")
     return Prepared(robot, method, formulation, stabilisation, f_ext).s
 
 

@@ -9,6 +9,9 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+os.environ.setdefault("LIEDYN_INTERPRET", "0")
+"""What is computed must not depend on how far a process in the background has come."""
+
 gc.set_threshold(20_000, 10, 10)
 """What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
 WARMED = "LIEDYN_TESTS_WARMED"

@@ -12,6 +12,7 @@ from liedyn.machine.compiled.jit import address_of
 from liedyn.machine.compiled.objects import (
     integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
 )
+from liedyn.machine.errors import LiedynError
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.simd.lanes import integers_in, vector_in
 from liedyn.mechanics.constraints.independent import by_name
@@ -100,7 +101,10 @@ def nullspace_one_state(robot, q, v, tau, independent, tolerance):
         return None
     if one is choice:
         plain = independent is None or isinstance(choice[1], (str, tuple))
-        one = robot._memo[choice] = single(robot, choice[1], tolerance) if plain else None
+        try:
+            one = robot._memo[choice] = single(robot, choice[1], tolerance) if plain else None
+        except LiedynError:  # the general way raises it, or needs no address
+            return None
     if one is None:
         return None
     found = nullspace_direct(one.address, robot.packed, q, v, tau, one.integers, one.numbers)
