@@ -148,7 +148,7 @@ class Deviation:
         independent = given_coordinates("independent", independent)
         y = choose_positions(robot, q, independent, tolerance)
         self._set(robot, q, v, y, choose_speeds(robot, q, y, given_coordinates("speeds", speeds), tolerance), tolerance)
-        loops = _loops(robot)
+        loops = loops_by_coordinate(robot)
         for name in np.array(y.names, dtype=object)[self._reads]:
             if LOOP_KINDS[loops[name].kind].has_quaternion:
                 raise InputError(f"{name!r} of a ball cut has no position that could be regulated")
@@ -169,7 +169,7 @@ class Deviation:
         self._reads, self._reads_rates = y.virtual >= 0, w.virtual >= 0
         self._is_angle = self._reads.copy()
         if self._reads.any():
-            loops = _loops(robot)
+            loops = loops_by_coordinate(robot)
             self._is_angle[self._reads] = [is_angle(loops[y.names[k]], y.names[k]) for k in np.flatnonzero(self._reads)]
         self._z = virtual_coordinates(robot, q) if self._reads.any() else np.empty(0)
         self._w = self.speeds(q, v)
@@ -256,7 +256,7 @@ class Deviation:
         owner = {j: group for group in robot.groups for j in range(group.start, group.stop)}
         for k, (name, row) in enumerate(zip(self.y.names, self.y.rows)):
             picked = np.flatnonzero(row)
-            if self._reads[k] and LOOP_KINDS[_loops(robot)[name].kind].has_quaternion:
+            if self._reads[k] and LOOP_KINDS[loops_by_coordinate(robot)[name].kind].has_quaternion:
                 raise InputError(f"{name} of a ball cut is no derivative of a coordinate, and cannot be integrated")
             if any(int(j) in owner for j in picked):
                 if len(picked) > 1 or row[picked[0]] != 1.0:
@@ -345,7 +345,7 @@ class Centred:
         return self._deviation(*self._deviation.state(q, v))
 
 
-def _loops(robot):
+def loops_by_coordinate(robot):
     """The cut joint of each of their coordinates, by name."""
     return {loop.name + suffix: loop for loop in robot.model.loops for suffix in LOOP_KINDS[loop.kind].velocities}
 

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.measurement import measured
-from liedyn.control.estimation.observers import SamplingFilter
+from liedyn.control.estimation.filters import SamplingFilter
 from liedyn.control.estimation.process_noise import state_noise
 from liedyn.linear.feedback import single_state
+from liedyn.control.regulation.lqr import sampled_model
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import non_negative, number, positive, require_robot, whole
 from liedyn.machine.errors import ClosureError
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.motion.discretize import discretize
 from liedyn.motion.local_coordinates import Centred, Deviation, at_time
 from liedyn.tasks.cost_weights import weight
 
@@ -198,8 +198,7 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
         """The `Deviation` about the state one prediction after that of `d`, and A and B of this step."""
         h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
         for k in range(self.steps):
-            now = discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w,
-                             rank_tolerance=self._tolerance)
+            now = sampled_model(d, u, h)
             A, B = now.A @ A, now.A @ B + now.B
             d = self._moved(d, now.q_next, now.v_next, t + (k + 1) * h)
         return d, A, B

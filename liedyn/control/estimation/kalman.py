@@ -10,12 +10,10 @@ import numpy as np
 from liedyn.control.estimation.measurement import measured
 from liedyn.control.estimation.observers import KalmanBucyFilter, KalmanFilter
 from liedyn.control.estimation.process_noise import state_noise
-from liedyn.control.regulation.lqr import operating_point, require_steady
+from liedyn.control.regulation.lqr import equilibrium, sampled_model
 from liedyn.control.regulation.riccati import Unsolved, solved, undamped
-from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import positive
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.motion.discretize import discretize
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:
@@ -87,7 +85,8 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
     """
     from scipy.linalg import solve_continuous_are
 
-    deviation, measurement, now, u = _model(robot, q, v, u, outputs, independent, speeds, rank_tolerance)
+    measurement = measured(robot, outputs)
+    deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
     P = solved(solve_continuous_are, now.A.T, now.C.T, Q, R, None, now.states, None, FILTER)
     L = np.linalg.solve(R, now.C @ P).T
@@ -147,20 +146,10 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
     from scipy.linalg import solve_discrete_are
 
     h = positive("h", h)
-    deviation, measurement, now, u = _model(robot, q, v, u, outputs, independent, speeds, rank_tolerance)
-    model = discretize(robot, deviation.q, deviation.v, None, h, u=u, independent=deviation.y, speeds=deviation.w,
-                       rank_tolerance=rank_tolerance)
+    measurement = measured(robot, outputs)
+    deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
+    model = sampled_model(deviation, u, h)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)
     P = solved(solve_discrete_are, model.A.T, now.C.T, Q, R, None, now.states, undamped(now.A, h), FILTER)
     M = np.linalg.solve(now.C @ P @ now.C.T + R, now.C @ P).T
     return KalmanFilter(model, now.C, now.D, measurement, deviation, u, M, P, rank_tolerance)
-
-
-def _model(robot, q, v, u, outputs, independent, speeds, tolerance):
-    """Deviation, measurement, linear model of the measurement at an equilibrium, and the inputs there."""
-    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, tolerance)
-    measurement = measured(robot, outputs)
-    now = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, outputs=measurement.names,
-                    rank_tolerance=tolerance)
-    require_steady(now, len(deviation.y.names))
-    return deviation, measurement, now, u

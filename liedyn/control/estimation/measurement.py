@@ -4,12 +4,15 @@ Names are those of the outputs of `linearize`, with the same order of numbers. M
 given by coordinates: a pose by its rotation vector and the position of its origin in the ground frame, the position of
 a ball or free joint likewise. Their differences are taken on the group, in body axes, as in C.
 """
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
 from liedyn.lie import rotation_from_quaternion, so3_exp, so3_hat, so3_log, so3_right_jacobian_inverse
 from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY
 from liedyn.linear.outputs import output_plan
-from liedyn.machine.arguments import floats, names
+from liedyn.machine.arguments import floats, names, require_robot
 from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.constraints.constraint_wrenches import constraint_wrenches
 from liedyn.mechanics.constraints.independent import by_name
@@ -20,8 +23,59 @@ from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_dot
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NV, links_of
-from liedyn.motion.local_coordinates import is_angle
-from liedyn.motion.local_coordinates import virtual_velocities
+from liedyn.motion.local_coordinates import is_angle, loops_by_coordinate, virtual_velocities
+
+
+class MeasuredState(NamedTuple):
+    """A state, its accelerations, and the wrenches of constraints by name, if a sensor needs them."""
+
+    robot: object
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray | None
+    wrenches: dict | None
+
+
+def _position(iq, at):
+    return at.q[iq]
+
+
+def _velocity(j, at):
+    return at.v[j]
+
+
+def _acceleration(j, at):
+    return at.a[j]
+
+
+def _joint_pose(iq, size, at):
+    """Rotation vector of a ball or free joint, and the position of its origin."""
+    return np.concatenate([so3_log(rotation_from_quaternion(at.q[iq:iq + 4])), at.q[iq + 4:iq + 1 + size]])
+
+
+def _cut_position(k, at):
+    return virtual_coordinates(at.robot, at.q)[k]
+
+
+def _cut_velocity(k, at):
+    return virtual_velocities(at.robot.packed, at.q, at.v)[k]
+
+
+def _body_pose(body, at):
+    T = pose(at.robot, at.q, body)
+    return np.concatenate([so3_log(T[:3, :3]), T[:3, 3]])
+
+
+def _body_velocity(body, at):
+    return body_jacobian(at.robot, at.q, body) @ at.v
+
+
+def _body_acceleration(body, at):
+    return body_jacobian(at.robot, at.q, body) @ at.a + body_jacobian_dot(at.robot, at.q, at.v, body) @ at.v
+
+
+def _wrench(name, at):
+    return at.wrenches[name]
 
 
 class Measurement:
@@ -46,74 +100,65 @@ class Measurement:
         if not self.names:
             raise InputError("outputs: name at least one that is measured")
         plan = output_plan(robot, self.names, by_name(robot, ()))
-        self.labels, self._wrenches = plan.labels, []
-        self._readers, self._groups = [], []
+        self.labels, self._readers, self._groups = plan.labels, [], []
         self._angles = np.zeros(len(self.labels), dtype=bool)
         links, _ = links_of(robot.packed)
-        owners = {int(link[LINK_IV]) + k: (link, k) for link in links for k in range(link[LINK_NV])}
-        in_groups = {j for group in robot.groups for j in range(group.start, group.stop)}
-        loops = {loop.name + suffix: loop for loop in robot.model.loops for suffix in LOOP_KINDS[loop.kind].velocities}
+        owners = {int(link[LINK_IV]) + k: link for link in links for k in range(link[LINK_NV])}
         parts = [tuple(map(int, part)) for part in plan.parts]
-        wholes = {(number, row) for belongs, rate, number, row in parts if belongs == TREE and rate == POSITION}
         for belongs, rate, number, row in parts:
-            if belongs == TREE and rate == POSITION and number in in_groups:
-                self._add_group(*owners[number], number, row, wholes)
+            if belongs == TREE:
+                self._add_coordinate(owners[number], rate, number, row, parts)
             elif belongs == CUT:
-                self._add_cut(loops[robot.virtual_names[number]], rate, number, row)
+                self._add_cut(rate, number, row)
+            elif belongs == BODY:
+                self._add_body(rate, row)
             else:
-                iq = int(owners[number][0][LINK_IQ]) if belongs == TREE else 0
-                self._readers.append((belongs, rate, number, row, iq))
-                if belongs == BODY and rate == POSITION:
-                    self._groups.append(slice(row, row + 6))
-        self._contacts = [(robot.constraint_names[number], row) for number, row in plan.contacts]
-        self.needs_accelerations = bool(self._contacts) or any(
-            rate == ACCELERATION or belongs not in (TREE, CUT, BODY) for belongs, rate, *_ in self._readers)
+                self._add(row, 6, _wrench, robot.loop_names[number])
+        for number, row in plan.contacts:
+            self._add(row, 6, _wrench, robot.constraint_names[number])
+        self._needs_accelerations = any(
+            reader.func in (_acceleration, _body_acceleration, _wrench) for _, reader in self._readers)
 
-    def _add_group(self, link, place, number, row, wholes):
-        size = int(link[LINK_NV])
-        if any((number - place + k, row - place + k) not in wholes for k in range(size)):
+    def _add(self, row, size, reader, *which):
+        self._readers.append((slice(row, row + size), partial(reader, *which)))
+
+    def _add_coordinate(self, link, rate, number, row, parts):
+        place, size = number - int(link[LINK_IV]), int(link[LINK_NV])
+        if rate != POSITION or size == 1:
+            reader, j = {POSITION: (_position, int(link[LINK_IQ])), VELOCITY: (_velocity, number),
+                         ACCELERATION: (_acceleration, number)}[rate]
+            self._add(row, 1, reader, j)
+            return
+        if any((TREE, POSITION, number - place + k, row - place + k) not in parts for k in range(size)):
             raise InputError(f"outputs: {self.labels[row]} is part of the position of a ball or free joint, which is "
                              "measured as a whole, in its order")
         if place == 0:
             self._groups.append(slice(row, row + size))
-            self._readers.append((TREE, "group", size, row, int(link[LINK_IQ])))
+            self._add(row, size, _joint_pose, int(link[LINK_IQ]), size)
 
-    def _add_cut(self, loop, rate, number, row):
+    def _add_cut(self, rate, number, row):
+        loop = loops_by_coordinate(self.robot)[self.robot.virtual_names[number]]
         if rate == ACCELERATION or rate == POSITION and LOOP_KINDS[loop.kind].has_quaternion:
             raise InputError(f"outputs: nothing reads {self.labels[row]} of a cut joint")
         self._angles[row] = rate == POSITION and is_angle(loop, self.labels[row])
-        self._readers.append((CUT, rate, number, row, 0))
+        self._add(row, 1, _cut_position if rate == POSITION else _cut_velocity, number)
+
+    def _add_body(self, rate, row):
+        if rate == POSITION:
+            self._groups.append(slice(row, row + 6))
+        reader = {POSITION: _body_pose, VELOCITY: _body_velocity, ACCELERATION: _body_acceleration}[rate]
+        self._add(row, 6, reader, self.labels[row].partition(":")[2].removesuffix(".wx"))
 
     def __call__(self, robot, q, v, u):
         """The measurement at a state with actuator inputs u, of the robot at its time."""
-        found, solved = np.empty(len(self.labels)), None
-        if self.needs_accelerations:
+        a = wrenches = None
+        if self._needs_accelerations:
             solved = forward_dynamics(robot, q, v, actuator_matrix(robot, q) @ u)
-            wrenches = constraint_wrenches(robot, q, solved.lam)
-        for belongs, rate, number, row, iq in self._readers:
-            if belongs == TREE and rate == "group":
-                found[row:row + 3] = so3_log(rotation_from_quaternion(q[iq:iq + 4]))
-                found[row + 3:row + number] = q[iq + 4:iq + 1 + number]
-            elif belongs == TREE:
-                found[row] = q[iq] if rate == POSITION else v[number] if rate == VELOCITY else solved.a[number]
-            elif belongs == CUT:
-                found[row] = (virtual_coordinates(robot, q) if rate == POSITION else
-                              virtual_velocities(robot.packed, q, v))[number]
-            elif belongs == BODY:
-                found[row:row + 6] = self._of_body(robot, q, v, rate, row, solved)
-            else:
-                found[row:row + 6] = wrenches[robot.loop_names[number]]
-        for name, row in self._contacts:
-            found[row:row + 6] = wrenches[name]
+            a, wrenches = solved.a, constraint_wrenches(robot, q, solved.lam)
+        state, found = MeasuredState(robot, q, v, a, wrenches), np.empty(len(self.labels))
+        for rows, read in self._readers:
+            found[rows] = read(state)
         return found
-
-    def _of_body(self, robot, q, v, rate, row, solved):
-        body = self.labels[row].partition(":")[2].removesuffix(".wx")
-        if rate == POSITION:
-            T = pose(robot, q, body)
-            return np.concatenate([so3_log(T[:3, :3]), T[:3, 3]])
-        J = body_jacobian(robot, q, body)
-        return J @ v if rate == VELOCITY else J @ solved.a + body_jacobian_dot(robot, q, v, body) @ v
 
     def reading(self, y):
         """The user's measurement, checked; NaN for outputs that were not measured.
@@ -133,33 +178,33 @@ class Measurement:
         """The difference of a measurement from the expected one, in the coordinates of C."""
         left = y - expected
         left[self._angles] -= 2.0 * np.pi * np.round(left[self._angles] / (2.0 * np.pi))  # to (-pi, pi]
-        for group in self._groups:
-            if not np.isnan(y[group]).any():
-                turn, seen = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
-                R = so3_exp(expected[turn])
-                left[turn] = so3_log(R.T @ so3_exp(y[turn]))
-                left[seen] = left[seen] @ R
+        for turn, place in self._poses(y):
+            R = so3_exp(expected[turn])
+            left[turn], left[place] = so3_log(R.T @ so3_exp(y[turn])), left[place] @ R
         return left
 
     def difference_slope(self, e):
         """D (ny, ny): if the expected measurement moves by dy, as in C, the difference e changes by -D dy."""
         D = np.eye(len(e))
-        for group in self._groups:
-            if not np.isnan(e[group]).any():
-                turn, seen = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
-                D[turn, turn] = so3_right_jacobian_inverse(-e[turn])
-                if seen.stop > seen.start:
-                    D[seen, turn] = -so3_hat(e[seen])
+        for turn, place in self._poses(e):
+            D[turn, turn] = so3_right_jacobian_inverse(-e[turn])
+            if place.stop > place.start:
+                D[place, turn] = -so3_hat(e[place])
         return D
 
     def disturbed(self, y, noise):
         """The measurement whose difference from y is `noise`: the inverse of `difference`."""
         found = y + noise
-        for group in self._groups:
-            turn, seen = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
+        for turn, place in self._poses(y):
             R = so3_exp(y[turn])
-            found[turn], found[seen] = so3_log(R @ so3_exp(noise[turn])), y[seen] + R @ noise[seen]
+            found[turn], found[place] = so3_log(R @ so3_exp(noise[turn])), y[place] + R @ noise[place]
         return found
+
+    def _poses(self, y):
+        """(rows of the rotation vector, rows of the place) of each pose or ball joint that was measured."""
+        for group in self._groups:
+            if not np.isnan(y[group]).any():
+                yield slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
 
 
 def measured(robot, outputs):
@@ -167,6 +212,7 @@ def measured(robot, outputs):
 
     Raises InputError if the robot declares none, and what `Measurement` raises.
     """
+    require_robot(robot)
     if outputs is None and not robot.outputs:
         raise InputError(f"outputs: {robot.name!r} declares none; name those that are measured")
     return Measurement(robot, robot.outputs if outputs is None else outputs)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from liedyn.control.estimation.extended import ExtendedKalmanFilter, turned
-from liedyn.control.estimation.observers import SamplingFilter
+from liedyn.control.estimation.filters import SamplingFilter
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import one_of, whole
 from liedyn.machine.errors import InputError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.control.estimation.observers import vector
+from liedyn.control.estimation.filters import vector
 from liedyn.linear.feedback import Feedback
 from liedyn.machine.arguments import floats, whole
 from liedyn.machine.errors import InputError, shown

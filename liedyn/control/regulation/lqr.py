@@ -176,9 +176,7 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     True
     >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, u=regulator)
     """
-    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
-    model = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, rank_tolerance=rank_tolerance)
-    require_steady(model, len(deviation.y.names))
+    deviation, model, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
     return Regulator(model, deviation, u, *riccati(model, *_weights(model, Q, R, N)))
 
 
@@ -233,19 +231,19 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
     from scipy.linalg import solve_discrete_are
 
     h = positive("h", h)
-    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
-    now = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, rank_tolerance=rank_tolerance)
-    require_steady(now, len(deviation.y.names))
-    model = discretize(robot, q, v, None, h, u=u, independent=deviation.y, speeds=deviation.w,
-                       rank_tolerance=rank_tolerance)
+    deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
+    model = sampled_model(deviation, u, h)
     Q, R, N = _weights(model, Q, R, N)
     P = solved(solve_discrete_are, model.A, model.B, Q, R, N, model.states, undamped(now.A, h), REGULATOR)
     K = np.linalg.solve(R + model.B.T @ P @ model.B, model.B.T @ P @ model.A + N.T)
     return Regulator(model, deviation, u, K, P)
 
 
-def operating_point(robot, q, v, u, independent, speeds, tolerance):
-    """The deviation from a state, the state, and inputs: those given, or the smallest ones that hold the robot."""
+def equilibrium(robot, q, v, u, independent, speeds, tolerance, outputs=None):
+    """The deviation from a state, the linear model, and inputs: those given, or the smallest that hold the robot.
+
+    Raises InputError if the robot accelerates under these inputs.
+    """
     require_robot(robot)
     q, v = single_state("a regulator or filter is for one state, gain_schedule for many", robot, q,
                         np.zeros(robot.nv) if v is None else v)
@@ -257,7 +255,16 @@ def operating_point(robot, q, v, u, independent, speeds, tolerance):
         if u.shape != (len(robot.actuator_names),) or not np.isfinite(u).all():
             raise InputError(f"u must be {len(robot.actuator_names)} finite numbers, one for each of "
                              f"{', '.join(robot.actuator_names)}")
-    return deviation, q, v, u.copy()
+    model = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, outputs=outputs,
+                      rank_tolerance=tolerance)
+    require_steady(model, len(deviation.y.names))
+    return deviation, model, u.copy()
+
+
+def sampled_model(deviation, u, h):
+    """The exact linear model of a step h from the state of a `Deviation`, in its coordinates."""
+    d = deviation
+    return discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w, rank_tolerance=d.tolerance)
 
 
 def require_steady(model, p_y):

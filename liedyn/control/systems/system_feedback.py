@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.control.estimation.filters import vector
 from liedyn.control.estimation.measurement import measured
 from liedyn.linear.feedback import Feedback
-from liedyn.machine.arguments import floats, names as names_of, positive, require_robot, whole
+from liedyn.machine.arguments import names as names_of, positive, require_robot, whole
 from liedyn.machine.errors import InputError, said, shown, suggestion
 from liedyn.machine.python_control import python_control
 from liedyn.model.travel import Travelling
@@ -98,8 +99,8 @@ class SystemFeedback(Feedback, Travelling):
         except Exception as error:
             raise InputError(f"from_control, the system fails with {said(error)} at t = {t:g}") from error
         u = self._u.copy()
-        u[self._places] += _fitting("the system's output", np.atleast_1d(said_now), len(self._places), t)
-        self.x = _fitting("the system's state", np.atleast_1d(x), len(self.x), t)
+        u[self._places] += vector("the system's output", np.atleast_1d(said_now), len(self._places), t)
+        self.x = vector("the system's state", np.atleast_1d(x), len(self.x), t)
         u = np.clip(u, self.sampled.lower, self.sampled.upper)
         self._coming.append((t + self.sampled.delay, u))
         return u.copy()
@@ -184,10 +185,10 @@ def from_control(system: Any, robot: Robot, outputs: Sequence[str] | None = None
     if period is None:
         raise InputError("period: give the time between samples, which the system does not say")
     period, steps = positive("period", period), whole("steps", steps, 1)
-    u = np.zeros(len(known)) if u is None else _fitting("u", u, len(known))
-    x = np.zeros(system.nstates) if x is None else _fitting("x", x, system.nstates)
+    u = np.zeros(len(known)) if u is None else vector("u", u, len(known))
+    x = np.zeros(system.nstates) if x is None else vector("x", x, system.nstates)
     if reference is not None and not callable(reference):
-        reference = _fitting("reference", reference, len(measurement.labels))
+        reference = vector("reference", reference, len(measurement.labels))
     return SystemFeedback(system, robot, measurement, [known.index(name) for name in names], period,
                           _advance(control, system, period, steps), reference, u, x, (delay, lower, upper))
 
@@ -226,12 +227,4 @@ def _said(name, value, size, t):
         value = value(t)
     except Exception as error:
         raise InputError(f"{name} fails with {said(error)} at t = {t:g}") from error
-    return _fitting(name, value, size, t)
-
-
-def _fitting(name, x, size, t=None):
-    x = floats(name, x)
-    if x.shape != (size,) or not np.isfinite(x).all():
-        raise InputError(f"{name} must be {size} finite numbers, got {shown(x.tolist())}"
-                         + ("" if t is None else f" at t = {t:g}"))
-    return x
+    return vector(name, value, size, t)
