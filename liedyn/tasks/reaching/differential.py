@@ -10,7 +10,7 @@ quadratic programs is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,7 @@ CONTRADICTION = 1e-8
 
 
 @kernel_in_place
-def put_motion(model, problem, goal, still, rate, dt, room, drift, q):
+def put_motion(model, problem, goal, still, pace, room, drift, q):
     """Rows of targets with rate times their errors, and rows of loops with G v = -g; `drift` (m) is scratch."""
     world_positions(SCALAR, model, q, room.world)
     target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error)
@@ -61,9 +61,9 @@ def put_motion(model, problem, goal, still, rate, dt, room, drift, q):
     velocity_rows(model, q, still, room.world, drift)
     jacobian_rows(model, q, room.world, room.G)
     for i in range(model.ints[N_ROWS]):
-        room.g[i] = drift[i] + room.g[i] / dt
+        room.g[i] = drift[i] + room.g[i] / pace.dt
     for i in range(room.e.size):
-        room.e[i] *= rate
+        room.e[i] *= pace.rate
     put_places(model, problem, room, q)
 
 
@@ -106,36 +106,57 @@ def put_terms(room, toward, rows):
         rows[i, n] = room.e[i] if i < r else (-room.g[i - r] if i < r + m else 0.0)
 
 
-@batch
-def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate, dt, damping, terms, v, left):
-    """v (count, nv) for each q; `left` is its relative residual in the loops' equations.
+class VelocityRows(NamedTuple):
+    """What there is of each state: q (count, nq), goals, posture (count, nq, or no columns), the result v (count, nv),
+    and `left`, its relative residual in the loops' equations.
 
-    `speeds` (nv) are the largest velocities. For a solver `terms` (count, r + m + 3, nv + 1), which otherwise has no
-    rows, receives `put_terms`, and v does not change.
+    For a solver `terms` (count, r + m + 3, nv + 1), which otherwise has no rows, receives `put_terms`, and v does not
+    change.
     """
+
+    q: np.ndarray
+    goals: np.ndarray
+    posture: np.ndarray
+    terms: np.ndarray
+    v: np.ndarray
+    left: np.ndarray
+
+
+class Pace(NamedTuple):
+    """Largest velocities (nv), rate at which errors decay, period, and damping."""
+
+    speeds: np.ndarray
+    rate: float
+    dt: float
+    damping: float
+
+
+@batch
+def target_velocities(begin, end, model, rows, problem, pace):
+    """The velocities for all `VelocityRows`."""
     model = PackedModel(model.ints, model.floats.copy())
     fixed = (problem.fixed == HELD).astype(np.int64)
     room = room_for(model, problem.weights.size, problem.ends.size, (problem.fixed == PLACE).sum())
     still, drift, toward = np.zeros(room.d.size), np.empty(room.g.size), room.toward
-    if posture.shape[1] == 0:
+    if rows.posture.shape[1] == 0:
         toward = toward[:0]
     room.squares[:] = 1.0  # damping is absolute
     for b in range(begin, end):
-        put_motion(model, problem, goals[b], still, rate, dt, room, drift, q[b])
-        put_speeds(problem, speeds, dt, room, q[b])
+        put_motion(model, problem, rows.goals[b], still, pace, room, drift, rows.q[b])
+        put_speeds(problem, pace.speeds, pace.dt, room, rows.q[b])
         if toward.size > 0:
-            difference_kernel(model, q[b], posture[b], toward)
+            difference_kernel(model, rows.q[b], rows.posture[b], toward)
             for j in range(toward.size):
-                toward[j] *= rate
-        if terms.shape[1] > 0:
-            put_terms(room, toward, terms[b])
+                toward[j] *= pace.rate
+        if rows.terms.shape[1] > 0:
+            put_terms(room, toward, rows.terms[b])
             continue
         task = Task(room.J, room.e, problem.ends, room.squares, room.G, room.g, toward, room.low, room.up)
-        bounded_step(task, fixed, damping, True, room.steps, v[b])
+        bounded_step(task, fixed, pace.damping, True, room.steps, rows.v[b])
         size = max(1.0, largest_size(room.g))
         for i in range(room.g.size):
-            room.g[i] += inner(room.G[i], v[b])
-        left[b] = largest_size(room.g) / size
+            room.g[i] += inner(room.G[i], rows.v[b])
+        rows.left[b] = largest_size(room.g) / size
 
 
 def differential_inverse_kinematics(robot: Robot, q: ArrayLike, targets: Target | Sequence[Target], dt: float,
@@ -220,8 +241,8 @@ def differential_inverse_kinematics(robot: Robot, q: ArrayLike, targets: Target 
         solver = "piqp"
     terms = np.empty((count, 0 if solver is None else r + m + 3, n + 1))
     v, left = np.zeros((count, n)), np.zeros(count)
-    velocity_states.on(count, count >= SHARED, robot.packed, q, goals, posture, packed.problem, speeds, rate, dt,
-                       non_negative("damping", damping), terms, v, left)
+    target_velocities.on(count, count >= SHARED, robot.packed, VelocityRows(q, goals, posture, terms, v, left),
+                         packed.problem, Pace(speeds, rate, dt, non_negative("damping", damping)))
     raise_errors(robot.functions | packed.functions)
     for b in np.arange(count) if solver is not None else np.flatnonzero(~(left <= CONTRADICTION)):
         with of_the_batch(lead, b):

@@ -7,6 +7,7 @@ it continues from a nearby configuration. Then other starts follow, the same for
 of the first priority are reached: those of lower priority need no other starts.
 """
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,16 +105,35 @@ def search(model, problem, goal, posture, starts, iterations, room, q):
     return reached_level(problem, room.error, problem.ends.size), total, used
 
 
-@batch
-def search_states(begin, end, model, q, goals, posture, problem, starts, iterations, path, budget, errors, status,
-                  counts, restarts):
-    """`search` on each row that is WAITING: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors
-    (count, r).
+class SearchRows(NamedTuple):
+    """What a search has of each row: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors
+    (count, r); `status`: 1 if all targets are reached, 0 if not, -1 if the start could not be closed; numbers of
+    iterations and of other starts."""
 
-    With paths of `path` rows, which are then treated in order, each row starts where the one before has ended, except
-    the first of its path. `status` becomes 1 if all targets are reached, 0 if not, -1 if the start could not be closed.
-    After `budget` iterations the remaining rows stay WAITING.
+    q: np.ndarray
+    goals: np.ndarray
+    posture: np.ndarray
+    errors: np.ndarray
+    status: np.ndarray
+    counts: np.ndarray
+    restarts: np.ndarray
+
+
+class SearchEffort(NamedTuple):
+    """Iterations of a descent; rows of a path, or 0; iterations after which the remaining rows stay WAITING."""
+
+    iterations: int
+    path: int
+    budget: int
+
+
+@batch
+def search_states(begin, end, model, rows, problem, starts, effort):
+    """`search` on each of the `SearchRows` that is WAITING.
+
+    Rows of paths are treated in order: each starts where the one before has ended, except the first of its path.
     """
+    q, status, path, budget = rows.q, rows.status, effort.path, effort.budget
     model = PackedModel(model.ints, model.floats.copy())  # holds the results of users' functions
     room = room_for(model, problem.weights.size, problem.ends.size)
     for b in range(begin, end):
@@ -127,7 +147,8 @@ def search_states(begin, end, model, q, goals, posture, problem, starts, iterati
         if not close_within(model, problem, room, q[b]):
             status[b] = -1
             continue
-        reached, counts[b], restarts[b] = search(model, problem, goals[b], posture[b], starts, iterations, room, q[b])
+        reached, rows.counts[b], rows.restarts[b] = search(
+            model, problem, rows.goals[b], rows.posture[b], starts, effort.iterations, room, q[b])
         status[b] = 1 if reached else 0
-        errors[b] = room.error
-        budget -= 1 + counts[b]
+        rows.errors[b] = room.error
+        budget -= 1 + rows.counts[b]

@@ -21,7 +21,7 @@ from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IV, LINK_NV, LINK_PRIMITIVE, links_of
 from liedyn.tasks.reaching.packing import pack
 from liedyn.tasks.reaching.reaching_problem import HELD, PLACE
-from liedyn.tasks.reaching.reaching_search import WAITING, search_states
+from liedyn.tasks.reaching.reaching_search import WAITING, SearchEffort, SearchRows, search_states
 from liedyn.tasks.reaching.target_rows import LEVEL, ROW, ROWS
 from liedyn.tasks.reaching.targets import checked
 
@@ -187,17 +187,19 @@ def inverse_kinematics(robot: Robot, targets: Target | Sequence[Target], q0: Arr
     length = lead[-1] if path else 0
     starts = _starts(robot, whole("seed", seed), whole("restarts", restarts))
     start, count = q.copy(), len(q)
-    errors, numbers = np.empty((count, packed.problem.weights.size)), np.zeros((3, count), np.int64)
-    status, counts, used = numbers
+    errors, (status, counts, used) = np.empty((count, packed.problem.weights.size)), np.zeros((3, count), np.int64)
+    every = SearchRows(q, goals, posture, errors, status, counts, used)
 
     def search(rows):
         status[rows] = WAITING
-        part = [np.ascontiguousarray(x[rows]) for x in (q, goals, posture, errors, status, counts, used)]
-        slices = Slices(FIRST_ITERATIONS).until(lambda: (part[4] != WAITING).all()) if len(part[0]) > 1 else (ALL,)
+        part = SearchRows(*(np.ascontiguousarray(x[rows]) for x in every))
+        some = len(part.q)
+        slices = Slices(FIRST_ITERATIONS).until(lambda: (part.status != WAITING).all()) if some > 1 else (ALL,)
         for budget in slices:
-            search_states.at_once(0, len(part[0]), not path and len(part[0]) >= SHARED, robot.packed, *part[:3],
-                                  packed.problem, starts, iterations, length, budget, *part[3:])
-        q[rows], errors[rows], status[rows], counts[rows], used[rows] = part[0], *part[3:]
+            search_states.at_once(0, some, not path and some >= SHARED, robot.packed, part, packed.problem, starts,
+                                  SearchEffort(iterations, length, budget))
+        for x, found in zip(every, part):
+            x[rows] = found
 
     search(slice(None))
     if (status < 0).any():
