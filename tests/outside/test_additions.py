@@ -7,9 +7,9 @@ import pytest
 
 from processes import ROOT, process, with_kernels
 
-MOST_FILES = {"joint": 5, "family_of_constraints": 5, "tree_algorithm": 2, "integrator": 2, "file_format": 2}
+MOST_FILES = {"joint": 5, "family_of_constraints": 5, "tree_algorithm": 2, "integrator": 2, "file_format": 2, "cost": 1}
 """How many files an addition may touch, the registering line included."""
-COPIES = ("joint", "family_of_constraints"), ("tree_algorithm", "integrator", "file_format")
+COPIES = ("joint", "family_of_constraints"), ("tree_algorithm", "integrator", "file_format", "cost")
 """Additions that share a copy: those for which all kernels are compiled anew, and those that leave them as they are."""
 THERE = {"tree_algorithm"}
 """What the package has already: it is taken out of the copy first."""

@@ -2,8 +2,8 @@
 
     J = T sum_i w_i L(t_i, q_i, v_i, u_i) + E(T, q, v, u at the end)
 
-Derivatives are exact; users' functions have first derivatives only. The Hessian of effort, speed and posture is the
-Gauss-Newton matrix plus the terms of the curvature of the manifold (`bend`).
+Effort, speed and posture are squares x^T W x. Derivatives are exact; users' functions have first derivatives only. The
+Hessian of squares is the Gauss-Newton matrix plus the terms of the curvature of the manifold (`bend`).
 """
 import numpy as np
 
@@ -13,7 +13,73 @@ from liedyn.model.calls.boundary import states
 from liedyn.tasks.optimal_motion.charts import Charts, charts_about
 from liedyn.tasks.optimal_motion.path_functions import PathFunction, derivatives_of, value_of
 
-KINDS = "effort", "time", "velocity", "posture", "function", "terminal"
+
+class Square:
+    """A term x^T W x of the integrand.
+
+    Attributes
+    ----------
+    W : ndarray, shape (k, k)
+    """
+
+    def values(self, s):
+        """x (count, k) at `Samples`, and its derivatives by their columns, (count, k, columns)."""
+        raise NotImplementedError
+
+    def bend(self, s, motion, weights, hessians):
+        """Add to `NodeHessians` what the Gauss-Newton matrix lacks, times weights (count, 1): 2 x^T W d^2x."""
+
+
+class Effort(Square):
+    """Forces of the actuators."""
+
+    def __init__(self, robot, given):
+        self.W = weight_of("effort", given, len(robot.actuator_names))
+
+    def values(self, s):
+        return s.u, s.du
+
+
+class Speed(Square):
+    """Velocities of all coordinates."""
+
+    def __init__(self, robot, given):
+        self.W = weight_of("velocity", given, robot.nv)
+
+    def values(self, s):
+        return s.v, s.dv
+
+    def bend(self, s, motion, weights, hessians):
+        hessians.of_v += 2.0 * weights * (s.v @ self.W)
+
+
+class NearPosture(Square):
+    """The difference from a configuration, on the configuration group."""
+
+    def __init__(self, robot, given):
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise InputError(f"posture must be (weight, q), got {shown(given)}")
+        _, q = states(robot, q=given[1])
+        self.W, one = weight_of("posture", given[0], robot.nv), np.eye(robot.nv)[None]
+        self._about = Charts(robot, q[:1], one, one, charts_about(robot, q[:1]).groups)
+
+    def values(self, s):
+        k = np.zeros(len(s.q), np.int64)
+        d = self._about.displacement(k, s.q)
+        return d, self._about.turned_rows(k, d) @ s.dq
+
+    def bend(self, s, motion, weights, hessians):
+        d = self.values(s)[0]
+        on_x = np.hstack([2.0 * weights * (d @ self.W), np.zeros(d.shape)])
+        hessians.add_rates(slice(None), self._about, np.zeros(len(d), np.int64), motion, on_x, 0.0 * on_x)
+
+
+SQUARES = {
+    "effort": Effort,
+    "velocity": Speed,
+    "posture": NearPosture,
+}
+KINDS = (*SQUARES, "time", "function", "terminal")
 
 
 class Cost:
@@ -27,29 +93,20 @@ class Cost:
         for name in given:
             if name not in KINDS:
                 raise InputError(f"unknown cost {shown(name)}, {suggestion(name, KINDS)}")
-        nu, n = len(robot.actuator_names), robot.nv
-        self.effort = _weight("effort", given.get("effort", 0.0), nu)
-        self.speed = _weight("velocity", given.get("velocity", 0.0), n)
+        self.squares = [square(robot, given[name]) for name, square in SQUARES.items() if name in given]
         self.time = non_negative("cost of time", given.get("time", 0.0))
-        self.posture, self._about = np.zeros((n, n)), None
-        if "posture" in given:
-            if not isinstance(given["posture"], (tuple, list)) or len(given["posture"]) != 2:
-                raise InputError(f"posture must be (weight, q), got {shown(given['posture'])}")
-            weight, q = given["posture"]
-            _, q = states(robot, q=q)
-            self.posture, one = _weight("posture", weight, n), np.eye(n)[None]
-            self._about = Charts(robot, q[:1], one, one, charts_about(robot, q[:1]).groups)
         self.function, self.terminal = (given.get(name) for name in ("function", "terminal"))
         for name, x in (("function", self.function), ("terminal", self.terminal)):
             if x is not None and not isinstance(x, PathFunction):
                 raise InputError(f"cost {name!r} must be a PathFunction, got {shown(x)}")
 
     def running(self, s, duration):
-        """Effort, time, speed and posture at samples s of a quadrature: the value, its gradient (size of the local
-        columns), its derivative by the duration, and the blocks of the Gauss-Newton Hessian."""
+        """Time and the squares at samples s of a quadrature: the value, its gradient (size of the local columns), its
+        derivative by the duration, and the blocks of the Gauss-Newton Hessian."""
         L, by = np.full(len(s.t), self.time), np.zeros((len(s.t), s.dq.shape[2]))
         H = np.zeros((len(s.t), *s.dq.shape[2:] * 2))
-        for x, dx, W in ((s.u, s.du, self.effort), (s.v, s.dv, self.speed), self._posture(s)):
+        for square in self.squares:
+            (x, dx), W = square.values(s), square.W
             if W.any():
                 Wx = x @ W
                 L, by = L + np.einsum("bi,bi->b", x, Wx), by + 2.0 * np.einsum("bi,bij->bj", Wx, dx)
@@ -66,20 +123,9 @@ class Cost:
         return weights @ L, weights[:, None] * by, s.weights @ L
 
     def bend(self, s, motion, factor, hessians):
-        """Adds the integral of speed and posture times a factor to `NodeHessians`, without the Gauss-Newton part."""
-        weights = factor * s.weights[:, None]
-        hessians.of_v += 2.0 * weights * (s.v @ self.speed)
-        if self._about is not None:
-            d = self._posture(s)[0]
-            on_x = np.hstack([2.0 * weights * (d @ self.posture), np.zeros(d.shape)])
-            hessians.add_rates(slice(None), self._about, np.zeros(len(d), np.int64), motion, on_x, 0.0 * on_x)
-
-    def _posture(self, s):
-        if self._about is None:
-            return s.v, s.dq, self.posture
-        k = np.zeros(len(s.q), np.int64)
-        d = self._about.displacement(k, s.q)
-        return d, self._about.turned_rows(k, d) @ s.dq, self.posture
+        """Adds the integral of the squares times a factor to `NodeHessians`, without the Gauss-Newton part."""
+        for square in self.squares:
+            square.bend(s, motion, factor * s.weights[:, None], hessians)
 
 
 def own(function, s):
@@ -95,7 +141,7 @@ def own(function, s):
     return values, slopes
 
 
-def _weight(name, x, size):
+def weight_of(name, x, size):
     """A symmetric positive semidefinite matrix, from a number, a diagonal or a matrix."""
     x = floats(f"cost of {name}", x)
     if x.ndim == 0:
