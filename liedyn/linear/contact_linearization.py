@@ -1,14 +1,10 @@
 """Linear models of robots with sliding contacts: the friction, which varies with the normal force.
 
 With closed contacts as equations, friction tau_f = -G_t^T lam_t is a force on the mechanism that depends on its state
-and on the normal forces N = -side lam_n,
+and on the normal forces N (`liedyn.mechanics.contact.sliding_friction`). Its variation is, with a displacement
+dq = N_y dy and a change of velocity dv = X (dy, dw),
 
-    lam_t = mu N s        s = psi_t / |psi_t|        psi_t = G_t v - b_t
-
-so its variation is, with a displacement dq = N_y dy and a change of velocity dv = X (dy, dw),
-
-    dtau_f    = -d(G_t^T lam_t)/dq dq - G_t^T dlam_t
-    dlam_t    = mu s dN + mu N (1 - s s^T) / |psi_t| dpsi_t        dpsi_t = dpsi_t/dq dq + G_t dv
+    dtau_f    = -d(G_t^T lam_t)/dq dq - G_t^T dlam_t        dpsi_t = dpsi_t/dq dq + G_t dv
 
 that is F (dy, dw) + E dN. The mechanism itself is linearized (`liedyn.linear.local`) with tau_f as an input. The
 balance of forces gives the multipliers of its rows, of least norm if rows are redundant (`output_rows`),
@@ -30,6 +26,7 @@ from liedyn.mechanics.constraints.constraint_wrenches import contact_wrench_deri
 from liedyn.mechanics.constraints.loops import all_derivatives
 from liedyn.mechanics.contact.contact_modes import watched
 from liedyn.mechanics.contact.contact_state import statuses
+from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kernel
 from liedyn.model.packed import NV, ON
@@ -127,24 +124,15 @@ class Friction:
         statuses(all_rows)[contacts.index[sliding]] = ON
         psi_q, _, _, turned = all_derivatives(all_rows, q, v, a, settled.friction)
         _, _, G_all, _, psi, _ = terms_kernel(all_rows, q, v, f_ext)
-        dN = -contacts.side[sliding, None] * dlam[contacts.first[sliding]]
-        N_x, N_u, N_f = dN[:, :x], dN[:, x:x + nu], dN[:, x + nu:]
-        F, E, dpsi = -turned @ dq, np.empty((n, len(sliding))), psi_q @ dq + G_all @ X
-        turns = np.zeros_like(dpsi)  # dlam_t at constant N
-        for j, c in enumerate(sliding):
-            rows, mu = contacts.tangential(c), contacts.friction[c]
-            s, slip = settled.direction[j, :contacts.count[c] - 1], np.linalg.norm(psi[rows])
-            size = np.linalg.norm(settled.friction[rows])  # mu N
-            turns[rows] = size / slip * (dpsi[rows] - np.outer(s, s @ dpsi[rows]))
-            F -= G_all[rows].T @ turns[rows]
-            E[:, j] = -mu * s @ G_all[rows]
-        dN = np.linalg.solve(np.eye(len(sliding)) - N_f @ E, np.hstack([N_x + N_f @ F, N_u]))
+        rub = SlidingFriction(contacts.some(sliding), psi, settled.lam)
+        N_x, N_u, N_f = np.split(rub.normals(dlam), [x, x + nu], axis=1)
+        G_t, turns = G_all[rub.rows], rub.known((psi_q @ dq + G_all @ X)[rub.rows], 0.0)  # dlam_t at constant N
+        F, E = -turned @ dq - G_t.T @ turns, -G_t.T @ rub.of_unit
+        dN = rub.balanced(np.hstack([N_x + N_f @ F, N_u]), N_f @ E)
         by_x, by_u = F + E @ dN[:, :x], E @ dN[:, x:]
         found = dlam[:, :x + nu] + dlam[:, x + nu:] @ np.hstack([by_x, by_u])
-        for j, c in enumerate(sliding):
-            rows = contacts.tangential(c)
-            found[rows] = contacts.friction[c] * np.outer(settled.direction[j, :contacts.count[c] - 1], dN[j])
-        found[:, :x] += turns
+        found[rub.rows] = rub.of_unit @ dN
+        found[rub.rows, :x] += turns
         return by_x, by_u, found
 
     def _wrench(self, number, q, lam, N_y, dlam):

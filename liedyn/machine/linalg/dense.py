@@ -117,6 +117,36 @@ def inverse(A, out):
     return norm * inverse_norm
 
 
+@kernel_in_place
+def solve_square(A, b, n, least=-1.0):
+    """b[:n] = A[:n, :n]^-1 b[:n] by elimination with partial pivoting; A is overwritten. False if A is singular.
+
+    If `least` is not negative, pivots are taken in their order, and it is also False if one is not larger than that.
+    """
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n if least < 0.0 else 0):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        if not (abs(A[best, k]) > 0.0 if least < 0.0 else A[k, k] > least):  # NaN is no pivot either
+            return False
+        if best != k:
+            for j in range(k, n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+            b[k], b[best] = b[best], b[k]
+        for i in range(k + 1, n):
+            x = A[i, k] / A[k, k]
+            if x != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= x * A[k, j]
+                b[i] -= x * b[k]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            b[i] -= A[i, j] * b[j]
+        b[i] /= A[i, i]
+    return True
+
+
 @kernel
 def solve_positive(A, B):
     """B = A^-1 B in place by Cholesky; A is overwritten by its factor. False if A is not positive definite."""

@@ -18,8 +18,9 @@ from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.contact.contact_state import (
-    AT_REST, DEEPEST, NOTHING, TOUCHING, Contacts, accelerations, contacts_of, statuses, with_rows_of,
+    AT_REST, DEEPEST, NOTHING, TOUCHING, accelerations, contacts_of, statuses, with_rows_of,
 )
+from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.packed import ON, OPEN, SLIDING
 
@@ -35,7 +36,7 @@ def watched(robot):
     if WATCHED not in memo:
         contacts = contacts_of(robot, robot.packed)
         open_ones = statuses(robot.packed)[contacts.index] == OPEN
-        memo[WATCHED] = Contacts(*(x[open_ones] for x in contacts))
+        memo[WATCHED] = contacts.some(open_ones)
     return memo[WATCHED]
 
 
@@ -51,8 +52,6 @@ class Settled(NamedTuple):
         off.
     sliding : list of int
         Numbers, among the watched contacts, of those that slide with friction.
-    direction : ndarray, shape (len(sliding), 3)
-        Unit vectors of their slip in the tangential rows.
     friction : ndarray, shape (m,)
         Multipliers of their friction, zero in all other rows.
     force : ndarray, shape (nv,)
@@ -68,7 +67,6 @@ class Settled(NamedTuple):
     robot: object
     names: dict
     sliding: list
-    direction: np.ndarray
     friction: np.ndarray
     force: np.ndarray
     lam: np.ndarray
@@ -171,20 +169,20 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     switched = _switched(robot, names, closed)
     rubs = [e for e, c in enumerate(resting)
             if found.status[e] == SLIDING and contacts.count[c] > 1 and contacts.friction[c] > 0.0]
-    sliding, direction = [int(resting[e]) for e in rubs], found.direction[rubs]
-    rub = np.zeros((len(sliding), len(psi)))  # multipliers of the friction for unit normal forces
-    for row, c, along in zip(rub, sliding, direction):
-        row[contacts.tangential(c)] = contacts.friction[c] * along[:contacts.count[c] - 1]
+    sliding, slipping = [int(resting[e]) for e in rubs], np.zeros(len(psi))
+    for c, along in zip(sliding, found.direction[rubs]):
+        slipping[contacts.tangential(c)] = along[:contacts.count[c] - 1]
+    rub = SlidingFriction(contacts.some(sliding), slipping, psi)
     terms = terms_kernel(switched.packed, q, v, f_ext)
     raise_errors(robot.functions)
-    lam, N = _least_norm(terms, tau, -G.T @ rub.T, contacts.side[sliding], contacts.first[sliding],
-                         rank_of_rows(switched, terms[2], tolerance))
-    friction = N @ rub
+    lam, N = _least_norm(terms, tau, -G[rub.rows].T @ rub.of_unit, rub, rank_of_rows(switched, terms[2], tolerance))
+    friction = np.zeros(len(lam))
+    friction[rub.rows] = rub.of_unit @ N
     lam += friction
     fits = _push(contacts, resting, found.status, lam)
     if not fits:
         lam = found.lam
-        friction = np.where((rub != 0.0).any(axis=0), lam, 0.0)
+        friction = np.where(slipping != 0.0, lam, 0.0)
     about = About(contacts, resting, found.status, slip <= limit, sliding)
     transitions = {name: "is about to open" for name in names if said[name] == "leaving"} | _transitions(about, lam)
     if not fits and "is about to slip" in transitions.values():  # other contacts may carry the load of one
@@ -192,7 +190,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
         other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)
         if other is not None and np.array_equal(other.status, found.status):
             transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
-    return Settled(switched, said, sliding, direction, friction, -G.T @ friction, lam, fits, transitions)
+    return Settled(switched, said, sliding, friction, -G.T @ friction, lam, fits, transitions)
 
 
 def _switched(robot, names, closed):
@@ -216,19 +214,18 @@ def _push(contacts, resting, status, lam):
     return True
 
 
-def _least_norm(terms, tau, drags, side, rows, rank):
-    """Multipliers without those of the friction, and the normal forces in these rows, both of least norm.
+def _least_norm(terms, tau, drags, rub, rank):
+    """Multipliers without those of the friction `rub`, and its normal forces, both of least norm.
 
-    `rank` is that of the constraints. The normal forces satisfy N = N_0 + C N: column j of C is the normal forces
-    caused by `drags` (n, contacts), the friction of a unit N_j (Glocker 2001, 5.4).
+    `rank` is that of the constraints, `drags` (n, contacts) are the forces of the friction of unit normal forces.
     """
     M, h, G, _, _, gamma = terms
     U, s, Vt = np.linalg.svd(G)
     plus, K = Vt[:rank].T / s[:rank] @ U[:, :rank].T, Vt[rank:].T
     forces = np.column_stack([tau - h, drags])
-    a = plus @ np.column_stack([gamma, np.zeros((len(gamma), len(rows)))])
+    a = plus @ np.column_stack([gamma, np.zeros((len(gamma), drags.shape[1]))])
     a += K @ np.linalg.solve(K.T @ M @ K, K.T @ (forces - M @ a))
     lam = plus.T @ (forces - M @ a)
-    N = -side[:, None] * lam[rows]
-    N = np.linalg.solve(np.eye(len(rows)) - N[:, 1:], N[:, 0])
+    N = rub.normals(lam)
+    N = rub.balanced(N[:, 0], N[:, 1:])
     return lam @ np.append(1.0, N), N

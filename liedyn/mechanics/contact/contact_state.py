@@ -40,6 +40,10 @@ class Contacts(NamedTuple):
     restitution: np.ndarray
     friction: np.ndarray
 
+    def some(self, chosen):
+        """Those contacts only."""
+        return Contacts(*(x[chosen] for x in self))
+
     def rows(self, c):
         """The rows of contact c."""
         return slice(self.first[c], self.first[c] + self.count[c])

@@ -1,25 +1,24 @@
-"""Variations of accelerations with contacts that slide with friction (`liedyn.motion.simulation.friction`).
+"""Variations of accelerations with contacts that slide with friction (`liedyn.mechanics.contact.sliding_friction`).
 
-With rows G_t of the slip of a contact, its direction s and normal force N = -side lambda_n, the tangential multipliers
-are lambda_t = mu N s. So M a + h + G^T lambda = tau holds with all rows of the contact, of which only the normal one is
-an equation, and its variation is
+M a + h + G^T lambda = tau holds with all rows of a contact, of which only the normal one is an equation. Its variation,
+with lambda_t = mu N s, is
 
     M Da + G^T Dlambda + sum c Dlambda_n = f - sum G_t^T (mu N Ds + Dmu N s)        c = -side mu G_t^T s
-    Ds = (1 - s s^T) Dslip / |slip|                                     Dslip = dpsi_t/dq Dtheta + G_t Dv
 
-The saddle-point system is solved without the terms in Dlambda_n, and once for each c as a force; the effect of these
-solutions on each other's normal forces is one small linear system (Glocker 2001, 5.4).
+where the slip varies by dpsi_t/dq Dtheta + G_t Dv. The saddle-point system is solved without the terms in Dlambda_n,
+and once for each c as a force; the effect of these solutions on each other's normal forces is the small system of
+sliding friction.
 """
 import numpy as np
 
 from liedyn.linear.sensitivity.changes import FRICTION, RECORD
-from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.nearest import forward
 from liedyn.machine.linalg.vectors import inner
-from liedyn.model.constraint_records import loop_at, loop_count, loop_integer, loop_rows, switch
-from liedyn.model.packed import LOOP_FRICTION, LOOP_SIDE, ON, SLIDING
-from liedyn.motion.simulation.friction import SLOW, slips
-from liedyn.motion.simulation.integrators.derivatives import eliminate
+from liedyn.mechanics.contact.sliding_friction import SLOW, contact_numbers, slips
+from liedyn.model.constraint_records import loop_count, loop_rows, switch
+from liedyn.model.packed import ON, SLIDING
 
 
 @kernel_in_place
@@ -54,13 +53,6 @@ def keep_direction(model, x, lam):
             for r in range(1, rows):
                 if size > 0.0:
                     x.friction.direction[l, r - 1] = lam[first + r] / size ** 0.5
-
-
-@inline
-def contact_numbers(model, l):
-    """First row of a contact, number of rows, side and coefficient of friction."""
-    first, rows = loop_rows(model, l)
-    return first, rows, float(loop_integer(model, l, LOOP_SIDE)), model.floats[loop_at(model, l, LOOP_FRICTION)]
 
 
 @kernel
@@ -139,7 +131,7 @@ def add_sliding(model, x, room, rank, out, count):
             b[i] = inner(room.Y[i, :n], y[:n])
             for k in range(rank):
                 room.gram[i, k] = inner(room.Y[i, :n], room.Y[k, :n])
-        if not eliminate(room.gram, b, rank):
+        if not solve_square(room.gram, b, rank):
             return False
         for k in range(count):
             normal[k] = 0.0
@@ -153,7 +145,7 @@ def add_sliding(model, x, room, rank, out, count):
         for k in range(count):
             for j in range(count):
                 f.influence[k, j] = room.influence[k, j]
-        if not eliminate(f.influence, normal, count):
+        if not solve_square(f.influence, normal, count):
             return False
         for k in range(count):
             for i in range(n):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.mechanics.contact.contact_state import TOUCHING
+from liedyn.mechanics.contact.sliding_friction import SLOW
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.motion.simulation.events import crosses, guard_value, locate, turning_point
-from liedyn.motion.simulation.friction import SLOW
 from liedyn.motion.simulation.gaps import gaps
 from liedyn.motion.simulation.workspace import make_rows
 

@@ -9,13 +9,13 @@ from liedyn.machine.compiled.jit import VECTOR, inline, kernel, late
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.mechanics.constraints.constraint_rows import residual_rows, velocity_rows
 from liedyn.mechanics.constraints.sparse_elimination import complete_terms
+from liedyn.mechanics.contact.sliding_friction import begin_trials, next_trial, put_friction
 from liedyn.mechanics.dynamics.multiplier import multiplier_kernel
 from liedyn.mechanics.dynamics.nullspace import solve_accelerations, solve_multipliers
 from liedyn.mechanics.dynamics.svd import svd_kernel
 from liedyn.mechanics.dynamics.terms import put_terms
 from liedyn.model.constraint_records import is_long, ranking_of
 from liedyn.model.packed_records import MODEL
-from liedyn.motion.simulation.friction import begin_trials, next_trial, put_friction
 from liedyn.motion.simulation.inputs import input_forces
 from liedyn.motion.simulation.workspace import (
     MOMENTA, MULTIPLIER, NOT_FINITE, NULLSPACE, OK, SETTINGS, SINGULAR, SVD, WORK,
@@ -84,11 +84,11 @@ def by_nullspace(model, o, x, t, row, q, v, a, lam):
 
 @late(*_SIGNATURE, returns=types.int64)
 def by_trials(model, o, x, t, row, q, v, a, lam):
-    """By any formulation, with friction (`liedyn.motion.simulation.friction`)."""
+    """By any formulation, with friction (`liedyn.mechanics.contact.sliding_friction`)."""
     if not prepare(model, o, x, t, row, q, v):
         return NOT_FINITE
     found = lam if lam.size == x.lam_stage.size else x.lam_stage
-    trials, force = begin_trials(model, o, x)
+    trials, force = begin_trials(model, x.world, x.tau, o.friction, x.friction)
     for k in range(trials):
         if is_dense(o):
             status = solve_dense(model, o, x, force, a, found)
@@ -96,9 +96,9 @@ def by_trials(model, o, x, t, row, q, v, a, lam):
             status = solve_nullspace(model, o, x, force, a)
             if trials > 1 or lam.size > 0:
                 solve_multipliers(model, x.solve, found)
-        if status != 0 or trials > 1 and not next_trial(model, x, k, trials, found):
+        if status != 0 or trials > 1 and not next_trial(model, x.tau, x.friction, k, trials, found):
             return SINGULAR
-    put_friction(model, x, trials, found)
+    put_friction(model, x.friction, trials, found)
     return OK
 
 

@@ -9,6 +9,7 @@ from liedyn.machine.compiled.slices import Slices
 from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
 from liedyn.machine.errors import LiedynError, SimulationError
 from liedyn.mechanics.contact.contact_state import DEEPEST, TOUCHING, equations, statuses
+from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.model.constraint_records import refresh
 from liedyn.motion.simulation.angle_wrap_warning import warn_if_wound
 from liedyn.motion.simulation.apply_events import Contradiction, happen, require_outside
@@ -16,7 +17,6 @@ from liedyn.motion.simulation.crossings import PULL, Table, first_crossing, usef
 from liedyn.motion.simulation.energy_check import EnergyCheck
 from liedyn.motion.simulation.events import crosses, guard_value
 from liedyn.motion.simulation.failure_messages import reason
-from liedyn.motion.simulation.friction import set_directions
 from liedyn.motion.simulation.gaps import steps_of_contacts
 from liedyn.motion.simulation.integrators.explicit import advance
 from liedyn.motion.simulation.integrators.moreau import DEEPEST as LEFT_BY_STEPS
@@ -388,7 +388,7 @@ class Run(Surfaces):
     def at(self, k, t):
         """The state at a time between rows k and k + 1, in row 0 of the result."""
         if len(self.contacts.index):
-            set_directions(self.x, self.contacts.index, self.row_directions[k])
+            set_directions(self.x.friction, self.contacts.index, self.row_directions[k])
         status = self.integrator.within(self, k, t)
         if status in TIGHT and self._rubbing():
             raise Unreachable(k)

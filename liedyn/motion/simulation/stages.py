@@ -7,10 +7,10 @@ import numpy as np
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.vectors import copy_to, inner
 from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.contact.sliding_friction import keep_directions
 from liedyn.mechanics.tree.rnea import rnea_kernel
 from liedyn.model.constraint_records import refresh
 from liedyn.motion.simulation.formulations import accelerations
-from liedyn.motion.simulation.friction import keep_directions
 from liedyn.motion.simulation.inputs import held_power
 from liedyn.motion.simulation.manifold_projection import stabilise
 from liedyn.motion.simulation.workspace import (
@@ -77,7 +77,7 @@ def finish_row(model, o, x, rows, k):
     rows.scalars[k, CONDITION] = x.number[0]
     copy_to(x.tau, rows.tau[k])
     if o.friction:
-        keep_directions(x)
+        keep_directions(x.friction)
     return status
 
 

@@ -5,11 +5,11 @@ from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import AccumulationError
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
 from liedyn.mechanics.contact.contact_state import AT_REST, TOUCHING, accelerations, put_statuses, statuses
+from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.constraint_records import refresh
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.motion.simulation.crossings import PULL
-from liedyn.motion.simulation.friction import set_directions
 from liedyn.motion.simulation.gaps import by_forces, gaps
 from liedyn.motion.simulation.inputs import put_input_forces
 from liedyn.motion.simulation.manifold_projection import constraint_state
@@ -79,7 +79,7 @@ class Surfaces:
 
     def put_directions(self):
         """Writes the directions in which contacts slide for the compiled loops."""
-        set_directions(self.x, self.contacts.index, self.direction)
+        set_directions(self.x.friction, self.contacts.index, self.direction)
 
     def forces_at(self, t, q, v):
         """Generalised forces of the inputs at a state."""

@@ -7,6 +7,7 @@ from numba import types
 
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows
+from liedyn.mechanics.contact.sliding_friction import SLIDING_WORK, make_sliding_work
 from liedyn.mechanics.dynamics.nullspace import solve_size
 from liedyn.mechanics.dynamics.terms import terms_size
 from liedyn.mechanics.elements.element_laws import LAWS_TYPE
@@ -19,7 +20,6 @@ from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.packed_records import MODEL
 from liedyn.model.size import row_sizes
-from liedyn.motion.simulation.friction import FRICTION, room_for_friction
 
 # use of the energy in projection
 FREE_ENERGY, WANTED_ENERGY, BOUNDED_ENERGY = range(3)
@@ -119,7 +119,7 @@ class Work(NamedTuple):
     lam_stage: VECTOR  # (m)
     power: MATRIX  # (stages, 2) of the inputs, and of all else that changes the energy
     number: VECTOR  # (1)
-    friction: FRICTION  # contact data of `liedyn.motion.simulation.friction`
+    friction: SLIDING_WORK  # contact data of `liedyn.mechanics.contact.sliding_friction`
     elements: MODEL  # force elements: their measurements,
     laws: LAWS_TYPE
     element_work: VECTOR
@@ -170,7 +170,7 @@ def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
         drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
         pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot).copy(),
-        friction=room_for_friction(robot, contacts), element_work=room_for(elements.packed),
+        friction=make_sliding_work(robot, contacts), element_work=room_for(elements.packed),
         laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
         elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
         **{name: np.zeros(shape) for name, shape in shapes.items()})

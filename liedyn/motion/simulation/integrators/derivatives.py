@@ -29,6 +29,7 @@ import numpy as np
 
 from liedyn.lie.slopes import inverse_slope
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.vectors import inner
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, rank_of_rows, ranks
@@ -90,31 +91,7 @@ def columns_by_exponent(model, u, D, column, out):
             out[i, c] = inner(D[i], column[1])
 
 
-@kernel_in_place
-def eliminate(A, b, n):
-    """b[:n] = A[:n, :n]^-1 b[:n] by elimination with partial pivoting; A is overwritten. False if A is singular."""
-    for k in range(n):
-        best = k
-        for i in range(k + 1, n):
-            if abs(A[i, k]) > abs(A[best, k]):
-                best = i
-        if not abs(A[best, k]) > 0.0:  # NaN is no pivot either
-            return False
-        if best != k:
-            for j in range(k, n):
-                A[k, j], A[best, j] = A[best, j], A[k, j]
-            b[k], b[best] = b[best], b[k]
-        for i in range(k + 1, n):
-            x = A[i, k] / A[k, k]
-            if x != 0.0:
-                for j in range(k + 1, n):
-                    A[i, j] -= x * A[k, j]
-                b[i] -= x * b[k]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            b[i] -= A[i, j] * b[j]
-        b[i] /= A[i, i]
-    return True
+eliminate = solve_square
 
 
 @inline

@@ -26,6 +26,7 @@ import numpy as np
 
 from liedyn.machine.arguments import between
 from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.nearest import orthonormal_rows
 from liedyn.machine.linalg.ranks import put_weighed
 from liedyn.machine.simd.lanes import SCALAR
@@ -34,9 +35,7 @@ from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.rnea import rnea_kernel
 from liedyn.model.constraint_records import ranking_of, refresh
 from liedyn.motion.simulation.inputs import input_forces
-from liedyn.motion.simulation.integrators.derivatives import (
-    columns_by_exponent, eliminate, make_derivatives, put_derivatives,
-)
+from liedyn.motion.simulation.integrators.derivatives import columns_by_exponent, make_derivatives, put_derivatives
 from liedyn.motion.simulation.integrators.method import Method
 from liedyn.motion.simulation.stages import end_step, energy_due, finish_row, put_power
 from liedyn.motion.simulation.workspace import INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR
@@ -109,7 +108,7 @@ def advance_alpha(model, o, x, rows, count, known, energy):
                     A[n + c, :n], b[n + c] = G_u[r], -x.residual[r]
                 else:
                     A[n + c, :n], b[n + c] = h * psi_u[r] + h * by_v * x.G[r], -h * x.psi[r]
-            if not eliminate(A, b, n + rank):
+            if not solve_square(A, b, n + rank):
                 status = SINGULAR
                 break
             moved = 0.0

@@ -22,13 +22,13 @@ from numba import types
 
 from liedyn.linear.local import linearize_kernel
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel_in_place, late
+from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.compiled.user_functions import call
 from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.model.constraint_records import refresh
 from liedyn.model.packed_records import MODEL
 from liedyn.motion.simulation.coordinate_rates import local_rates
 from liedyn.motion.simulation.inputs import add_driven_slopes, add_element_slopes, input_forces
-from liedyn.motion.simulation.integrators.derivatives import eliminate
 from liedyn.motion.simulation.integrators.explicit import next_row
 from liedyn.motion.simulation.integrators.method import Method
 from liedyn.motion.simulation.manifold_projection import choose, complete, has_fallen
@@ -145,7 +145,7 @@ def newton_stage(model, o, x, rows, k, t, c, s):
             step[i] = s.base[i] - (read(c, u, dv, i) - h * read(c, s.u_dot, s.a, i))
             for j in range(p):
                 A[i, j] = (1.0 if i == j else 0.0) - h * local.A[i, j]
-        if not eliminate(A, step, p):
+        if not solve_square(A, step, p):
             return SINGULAR
         moved = 0.0
         for j in range(n):
