@@ -39,72 +39,95 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
     M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks the equations. In the contacts' rows lam is
     minus the side times P for normal rows, -P for tangential ones.
     """
-    rows, first = touching.rows, touching.first
-    m, n, k = G.shape[0], G.shape[1], rows.size
+    k, n = touching.rows.size, G.shape[1]
     D, P = np.zeros((k, k)), np.zeros(k)
-    E, B, V, s = G.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
-    wanted = c.copy()
+    status, rank, B, V, s = solve_equations(M, f, G, c, equal, tolerance, z, lam)
+    if status != SOLVED:
+        return status, D, P
+    K, L = V[rank:], np.empty((n - rank, n - rank))
+    if not factor_reduced(M, K, L):
+        return SINGULAR_INERTIA, D, P
+    Y, b, signs, noise = contact_rows(G, c, z, K, L, touching)
+    for r in range(k):
+        for l in range(k):
+            D[r, l] = inner(Y[r], Y[l])
+    problem = Coulomb(Y, b, touching.first, touching.count, touching.mu, touching.given, touching.direction)
+    if solve_coulomb(problem, noise, P)[0] != SOLVED:
+        return NOT_SOLVED, D, P
+    y = np.zeros(n - rank)
+    for r in range(k):
+        add_multiple(P[r], Y[r], y)
+        lam[touching.rows[r]] = -signs[r] * P[r]
+    backward(L, y)
+    for i in range(y.size):
+        add_multiple(y[i], K[i], z)
+    force, more = np.empty(n), np.zeros(lam.size)
+    unbalanced_force(M, np.zeros(n), G, f, z, lam, force)
+    shortest_solution(V, B, s, rank, force, more)
+    for i in range(lam.size):
+        if equal[i]:
+            lam[i] += more[i]
+    return SOLVED, D, P
+
+
+@kernel
+def solve_equations(M, f, G, c, equal, tolerance, z, lam):
+    """z and lam without contacts; returns a status, and rank, B, V and s of the equations (`row_space`)."""
+    m, n = G.shape
+    E, wanted, B, V, s = G.copy(), c.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
     for i in range(m):
         if not equal[i]:
             E[i, :] = 0.0
             wanted[i] = 0.0
     rank = row_space(E, tolerance, B, V, s)
-    none = np.zeros(n)
-    if not tangent_accelerations(M, none, E, wanted, f, B, V, s, rank, z, lam):
-        return SINGULAR_INERTIA, D, P
+    if not tangent_accelerations(M, np.zeros(n), E, wanted, f, B, V, s, rank, z, lam):
+        return SINGULAR_INERTIA, rank, B, V, s
     for i in range(m):
         left, size = -wanted[i], abs(wanted[i])
         for j in range(n):
             left += E[i, j] * z[j]
             size = max(size, abs(E[i, j] * z[j]))
         if abs(left) > CONSISTENT * max(1.0, size):
-            return CONTRADICTION, D, P
-    p = n - rank
-    signs = np.ones(k)
-    for e in range(first.size):
-        signs[first[e]] = touching.side[e]
-    reduced, L, Y = np.zeros((p, p)), np.empty((p, p)), np.zeros((k, p))
+            return CONTRADICTION, rank, B, V, s
+    return SOLVED, rank, B, V, s
+
+
+@kernel
+def factor_reduced(M, K, L):
+    """K M K^T = L L^T; False if some motion has no inertia."""
+    p, n = K.shape
+    reduced = np.zeros((p, p))
     for i in range(p):
         for j in range(n):
-            moved = inner(M[j], V[rank + i])
+            moved = inner(M[j], K[i])
             for l in range(p):
-                reduced[l, i] += V[rank + l, j] * moved
-    if not factor(reduced, L):
-        return SINGULAR_INERTIA, D, P
-    b, noise = np.zeros(k), 0.0
+                reduced[l, i] += K[l, j] * moved
+    return factor(reduced, L)
+
+
+@kernel
+def contact_rows(G, c, z, K, L, touching):
+    """Rows Y (k, p) with D = Y Y^T, b (k) = u without forces of contacts, signs of the rows, and the largest term of b.
+
+    z is the motion without contacts.
+    """
+    rows, k = touching.rows, touching.rows.size
+    Y, b, signs, noise = np.zeros((k, K.shape[0])), np.zeros(k), np.ones(k), 0.0
+    for e in range(touching.first.size):
+        signs[touching.first[e]] = touching.side[e]
     for r in range(k):
         size = 0.0
-        for j in range(n):
+        for j in range(z.size):
             size += abs(G[rows[r], j])
-        for i in range(p):
-            Y[r, i] = signs[r] * inner(G[rows[r]], V[rank + i])
+        for i in range(K.shape[0]):
+            Y[r, i] = signs[r] * inner(G[rows[r]], K[i])
             if abs(Y[r, i]) <= BLOCKED * size:
                 Y[r, i] = 0.0
         forward(L, Y[r])
         b[r], noise = -signs[r] * c[rows[r]], max(noise, abs(c[rows[r]]))
-        for j in range(n):
+        for j in range(z.size):
             b[r] += signs[r] * G[rows[r], j] * z[j]
             noise = max(noise, abs(G[rows[r], j] * z[j]))
-    for e in range(first.size):
-        b[first[e]] += touching.shift[e]
-    for r in range(k):
-        for l in range(k):
-            D[r, l] = inner(Y[r], Y[l])
-    problem = Coulomb(Y, b, first, touching.count, touching.mu, touching.given, touching.direction)
-    if solve_coulomb(problem, noise, P)[0] != SOLVED:
-        return NOT_SOLVED, D, P
-    y = np.zeros(p)
-    for r in range(k):
-        add_multiple(P[r], Y[r], y)
-    backward(L, y)
-    for i in range(p):
-        add_multiple(y[i], V[rank + i], z)
-    force, more = np.empty(n), np.zeros(m)
-    for r in range(k):
-        lam[rows[r]] = -signs[r] * P[r]
-    unbalanced_force(M, none, G, f, z, lam, force)
-    shortest_solution(V, B, s, rank, force, more)
-    for i in range(m):
-        if equal[i]:
-            lam[i] += more[i]
-    return SOLVED, D, P
+    for e in range(touching.first.size):
+        b[touching.first[e]] += touching.shift[e]
+    return Y, b, signs, noise
