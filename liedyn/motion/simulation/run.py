@@ -19,7 +19,7 @@ from liedyn.motion.simulation.events import crosses, guard_value
 from liedyn.motion.simulation.failure_messages import reason
 from liedyn.motion.simulation.gaps import steps_of_contacts
 from liedyn.motion.simulation.integrators.explicit import advance
-from liedyn.motion.simulation.integrators.moreau import DEEPEST as LEFT_BY_STEPS
+from liedyn.motion.simulation.integrators.out_of_contacts import DEEPEST as LEFT_BY_STEPS
 from liedyn.motion.simulation.manifold_projection import energy_of
 from liedyn.motion.simulation.preparation import have_gaps
 from liedyn.motion.simulation.singular_passages import Passages

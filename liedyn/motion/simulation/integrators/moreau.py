@@ -53,6 +53,7 @@ from liedyn.model.constraint_records import loop_rows, refresh
 from liedyn.model.packed import OFF, ON, OPEN
 from liedyn.motion.simulation.inputs import held_power, input_forces
 from liedyn.motion.simulation.integrators.method import Method, TimeStepping
+from liedyn.motion.simulation.integrators.out_of_contacts import DEEPEST, lift_out, push_out
 from liedyn.motion.simulation.integrators.smooth_rows import (
     IN_CONTACT, IN_FLIGHT, LEFT, NOISE, OneSided, choose_statuses, is_stiff, one_sided_records, put_rates,
     room_for_step, set_all, smooth_row,
@@ -66,83 +67,15 @@ from liedyn.motion.simulation.workspace import (
 if TYPE_CHECKING:
     from typing import Any
 
-DEEPEST = 1e-5
-"""Largest penetration [m, rad] that a projection may leave."""
 SLOW = 2.0
 """A contact closes slowly if the free motion needs no more than this number of steps to build its speed up."""
 STICKING = 1.0 - 1e-9
 """Fraction of its disk within which friction holds."""
-ITERATIONS = 30
 STILL = 1e-10
 """Speed of targets, relative to all speeds, that is rounding: the work of moving targets is not bounded."""
 
 
 # ---- impulses
-
-
-@kernel_in_place
-def push_out(model, o, x, contacts, use, q):
-    """Projects q on the equations and out of penetrated contacts; all contacts have rows. Returns the deepest
-    penetration.
-
-    `use` (m) marks rows: those closed at first, and those of contacts that were reached in between.
-    """
-    metric(model, o, x, q)
-    deepest, before = 0.0, np.inf
-    for number in range(ITERATIONS + 1):
-        world_positions(SCALAR, model, q, x.world)
-        residual_rows(model, q, x.world, x.residual)
-        size, deepest = 0.0, 0.0
-        for c in range(contacts.index.size):
-            r = loop_rows(model, contacts.index[c])[0]
-            if contacts.side[c] * x.residual[r] < 0.0:
-                if use[r] == 0:
-                    use[r], before = 1, np.inf
-                deepest = max(deepest, -contacts.side[c] * x.residual[r])
-        for r in range(use.size):
-            if use[r] != 0:
-                size = max(size, abs(x.residual[r]))
-        if size <= 1e-14 or number == ITERATIONS or (size < 1e-12 and size > 0.5 * before):
-            break
-        before = size
-        jacobian_rows(model, q, x.world, x.G)
-        correction(model, o, x, x.residual, use, x.order[:0])
-        integrate_kernel(model, q, x.vector[0], q)
-    return deepest
-
-
-@kernel
-def lift_out(model, o, x, contacts, room, q):
-    """`push_out` for more resting contacts than can rest: while q is moved out of some contacts, others may open.
-
-    Each step solves frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. Returns the deepest
-    penetration left.
-    """
-    size, deepest = contacts.index.size, np.inf
-    first, count = np.arange(size), np.ones(size, np.int64)
-    rows, none, dq, P = np.empty(size, np.int64), np.zeros(room.half.size), np.empty(room.half.size), np.empty(
-        room.force.size)
-    for k in range(size):
-        rows[k] = loop_rows(model, contacts.index[k])[0]
-    touching = Touching(rows, first, count, np.zeros(size), np.zeros(size, types.boolean), np.zeros((size, 3)),
-                        contacts.side, np.zeros(size))
-    for number in range(ITERATIONS + 1):
-        world_positions(SCALAR, model, q, x.world)
-        residual_rows(model, q, x.world, x.residual)
-        before, deepest, largest = deepest, 0.0, 0.0
-        for k in range(size):
-            deepest = max(deepest, -contacts.side[k] * x.residual[rows[k]])
-        for r in range(room.c.size):
-            room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
-            largest = max(largest, abs(room.c[r]) if room.equal[r] else 0.0)
-        if max(deepest, largest) <= 1e-13 or number == ITERATIONS or (
-                max(deepest, largest) < DEEPEST and deepest > 0.5 * before):
-            break
-        jacobian_rows(model, q, x.world, x.G)
-        if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
-            break
-        integrate_kernel(model, q, dq, q)
-    return deepest
 
 
 @kernel

@@ -1,0 +1,118 @@
+"""Projections of configurations on the equations and out of penetrated contacts, for `moreau`.
+
+Both are Newton's method (`liedyn.mechanics.constraints.closing`), in the metric of the kinetic energy: on the rows of
+contacts that are penetrated, or, where so many cannot rest at once, with contacts that can only push.
+"""
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import inline, inline_array, kernel, kernel_in_place
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.closing import Rule, closer
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
+from liedyn.mechanics.contact.complementarity import SOLVED
+from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
+from liedyn.mechanics.tree.configuration import integrate_kernel
+from liedyn.mechanics.tree.kinematics import world_positions
+from liedyn.model.constraint_records import loop_rows
+from liedyn.motion.simulation.manifold_projection import correction, metric
+
+DEEPEST = 1e-5
+"""Largest penetration [m, rad] that a projection may leave."""
+ITERATIONS, ENOUGH = 31, 1e-12
+"""Steps of a projection, and the largest error where they have ceased to reduce it."""
+
+
+@inline
+def deepest_of(model, x, contacts):
+    """The deepest penetration, from the residuals."""
+    deepest = 0.0
+    for c in range(contacts.index.size):
+        deepest = max(deepest, -contacts.side[c] * x.residual[loop_rows(model, contacts.index[c])[0]])
+    return deepest
+
+
+@inline
+def error_in_use(model, of, q):
+    """The largest residual of the rows in use at q; contacts that are penetrated are in use from then on."""
+    _, x, contacts, use = of
+    world_positions(SCALAR, model, q, x.world)
+    residual_rows(model, q, x.world, x.residual)
+    size = 0.0
+    for c in range(contacts.index.size):
+        r = loop_rows(model, contacts.index[c])[0]
+        if use[r] == 0 and contacts.side[c] * x.residual[r] < 0.0:
+            use[r], size = 1, 2.0 * ENOUGH  # at least one step moves q out of it
+    for r in range(use.size):
+        if use[r] != 0:
+            size = max(size, abs(x.residual[r]))
+    return size
+
+
+@inline
+def step_in_use(model, of, q):
+    """The nearest change that satisfies the rows in use."""
+    o, x, _, use = of
+    jacobian_rows(model, q, x.world, x.G)
+    correction(model, o, x, x.residual, use, x.order[:0])
+    integrate_kernel(model, q, x.vector[0], q)
+    return True
+
+
+_push_out = closer(error_in_use, step_in_use)
+
+
+@kernel_in_place
+def push_out(model, o, x, contacts, use, q):
+    """Projects q on the equations and out of penetrated contacts; all contacts have rows. Returns the deepest
+    penetration.
+
+    `use` (m) marks rows: those closed at first, and those of contacts that were reached in between.
+    """
+    metric(model, o, x, q)
+    _push_out(model, (o, x, contacts, use), Rule(ITERATIONS, 1e-14, ENOUGH, 0.5, np.inf), q)
+    return deepest_of(model, x, contacts)
+
+
+@inline
+def error_with_contacts(model, of, q):
+    """The largest residual of the equations, or the deepest penetration; room.c are the right sides of a step."""
+    _, x, contacts, touching, room, _ = of
+    world_positions(SCALAR, model, q, x.world)
+    residual_rows(model, q, x.world, x.residual)
+    size = deepest_of(model, x, contacts)
+    for r in range(room.c.size):
+        room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
+        size = max(size, abs(room.c[r]) if room.equal[r] else 0.0)
+    return size
+
+
+@inline_array
+def step_with_contacts(model, of, q):
+    """A step by frictionless contacts; False if there is none."""
+    o, x, _, touching, room, (none, dq, P) = of
+    jacobian_rows(model, q, x.world, x.G)
+    if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
+        return False
+    integrate_kernel(model, q, dq, q)
+    return True
+
+
+_lift_out = closer(error_with_contacts, step_with_contacts)
+
+
+@kernel
+def lift_out(model, o, x, contacts, room, q):
+    """`push_out` for more resting contacts than can rest: while q is moved out of some contacts, others may open.
+
+    Each step solves frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. Returns the deepest
+    penetration left.
+    """
+    size, n, rows = contacts.index.size, room.half.size, np.empty(contacts.index.size, np.int64)
+    for c in range(size):
+        rows[c] = loop_rows(model, contacts.index[c])[0]
+    touching = Touching(rows, np.arange(size), np.ones(size, np.int64), np.zeros(size), np.zeros(size, types.boolean),
+                        np.zeros((size, 3)), contacts.side, np.zeros(size))
+    arrays = np.zeros(n), np.empty(n), np.empty(room.force.size)
+    _lift_out(model, (o, x, contacts, touching, room, arrays), Rule(ITERATIONS, 1e-13, DEEPEST, 0.5, np.inf), q)
+    return deepest_of(model, x, contacts)
