@@ -56,7 +56,7 @@ from liedyn.bridges.large import (
     LargeResult as LargeResult, map_parameters as map_parameters, map_states as map_states,
     open_results as open_results,
 )
-from liedyn.bridges.specialization import specialize as specialize
+from liedyn.bridges.specialization import generate_c as generate_c, specialize as specialize
 from liedyn.control.constrained import (
     PIDC as PIDC, HybridController as HybridController, controllability as controllability,
     inverse_dynamics as inverse_dynamics,
@@ -176,10 +176,10 @@ __all__ = [
     "ddp", "difference", "differential_inverse_kinematics", "differentiate_run", "discretize", "dkalman", "dlqr",
     "dynamic_parameters", "element_forces", "element_states", "excitation", "export_html", "forward_dynamics",
     "forward_dynamics_derivatives", "forward_kinematics", "frequency_response", "from_control", "from_pinocchio",
-    "gain_schedule", "identify", "inertial_parameters", "inertial_regressor", "integrate", "inverse_dynamics",
-    "inverse_kinematics", "kalman", "kinetic_energy", "linearize", "load", "load_mjcf", "load_sdf", "load_toml",
-    "load_urdf", "low_pass", "lqr", "map_parameters", "map_states", "measured_motion", "modes", "momentum",
-    "momentum_terms", "moving_horizon", "neutral", "open_results", "optimize_motion", "placement", "pose",
+    "gain_schedule", "generate_c", "identify", "inertial_parameters", "inertial_regressor", "integrate",
+    "inverse_dynamics", "inverse_kinematics", "kalman", "kinetic_energy", "linearize", "load", "load_mjcf", "load_sdf",
+    "load_toml", "load_urdf", "low_pass", "lqr", "map_parameters", "map_states", "measured_motion", "modes",
+    "momentum", "momentum_terms", "moving_horizon", "neutral", "open_results", "optimize_motion", "placement", "pose",
     "potential_energy", "random_configuration", "reduced", "regressor", "rnea", "rnea_derivatives", "save",
     "save_toml", "sensitivities", "simulate", "specialize", "step", "subtree", "to_control", "to_pinocchio",
     "total_mass", "trim", "tvlqr", "underlying", "velocity_error", "velocity_from_momenta", "view",

@@ -358,6 +358,8 @@ CALLS = {
     "Stepper": stepped, "VirtualCoupler": coupled, "simulate": lambda robots: simulated(robots, tau=constant).q,
     "step": loop("step", HOME, REST, PUSH), "specialize": lambda robots: ld.specialize(robots["tree"]).rnea(
         *np.ones((3, 2))),
+    "generate_c": lambda robots: [open(file).read() for file in ld.generate_c(
+        robots["loop"], folder("c"), functions=("rnea", "close"))],
     "from_control": by_control, "to_control": to_control, "export_html": page, "view": viewed, "many runs": many_runs,
 }
 

@@ -12,8 +12,8 @@ from tree_cases import bundled, off
 
 import liedyn as ld
 from liedyn.bridges.specialization.viewpoint import base_parameters
-from liedyn.bridges.specialization.expressions import Program
 from liedyn.bridges.specialization.recursions import RECURSIONS
+from liedyn.machine.program.expressions import Program, call, larger, where_less
 from liedyn.model import Builder
 
 SCALAR = ld.kernels.SCALAR
@@ -157,6 +157,7 @@ def test_same_program(robot):
 
 SECOND = """
 import liedyn as ld, numpy as np
+from liedyn.machine.program.expressions import Program, call, larger, where_less
 from liedyn.model import Builder
 arm = Builder("arm")
 arm.body("arm", 2.0, (0.1, 0.0, 0.0), np.eye(3))  # about the centre of mass
@@ -203,16 +204,30 @@ def test_base_parameters():
 
 
 def test_expressions():
-    """What vanishes, and what is the same."""
-    program = Program()
+    """What vanishes, and what is the same; constants are multiplied only where that does not round."""
+    program = Program({"q": [1.5, -2.0]})
     x, y = (program.node("input", "q", k) for k in range(2))
     assert 0.0 * x == 0.0 and x - x == 0.0 and 0.0 / x == 0.0
     assert x + 0.0 is x and 1.0 * x is x and (-x) * -1.0 is x and x / 1.0 is x
     assert x + y is y + x and x * y is y * x and -(x - y) is y - x
     assert x + -y is x - y and x - -y is x + y and (-x) * (-y) is x * y and -x + -y is -(x + y)
-    assert 2.0 * (3.0 * x) is 6.0 * x and x + x is 2.0 * x and (-2.0) * x is -(2.0 * x)
-    with pytest.raises(TypeError, match="cannot depend on the state"):
-        assert x < y
+    assert 2.0 * (3.0 * x) is 6.0 * x and x + x is 2.0 * x and (-2.0) * x is -(2.0 * x) and x / -4.0 is -(0.25 * x)
+    assert 3.0 * (0.1 * x) is not 3.0 * 0.1 * x and (x / 3.0).operation == "/"
+    assert (x ** 2 - y / x).value == 1.5 ** 2 + 2.0 / 1.5 and (x ** 0.5).value == 1.5 ** 0.5
+    assert (1.0 / (x - x + 0.0 * y + x * 0.0 + (y + 2.0))).value == np.inf and np.isnan(call("sqrt", y).value)
+    for same in (lambda: x == y, lambda: x == 1.0, lambda: bool(x), lambda: float(x)):
+        with pytest.raises(TypeError, match="a program cannot"):
+            same()
+
+
+def test_decisions():
+    """Comparisons are decided at the reference state, and recorded as what has to hold at others."""
+    program = Program({"q": [1.5, -2.0]})
+    x, y = (program.node("input", "q", k) for k in range(2))
+    assert x > y and not x < y and x >= 1.5 and not y > 0.0 and abs(y) <= 2.0
+    assert [str(guard) for guard in program.guards] == [
+        "x1 < x0", "x1 <= x0", "1.5 <= x0", "x1 <= 0.0", "x2 <= 2.0"]
+    assert larger(x, y).value == 1.5 and where_less(x, y, 1.0, x).value == 1.5 and len(program.guards) == 5
 
 
 NAMES = ['""";import pathlib;pathlib.Path("ran").touch();"""', "'''", 'a """ b', "back\\", 'quote"', "{ints}",

@@ -115,7 +115,18 @@ def test_the_check_sees_a_wrong_matrix():
     np.testing.assert_allclose(central_differences(robot, ss, ss.states[:2])[0], A, atol=1e-8 * np.abs(A).max())
 
 
+def test_generate_writes_c(capsys, tmp_path):
+    command = f"generate four_bar --c {tmp_path / 'firmware'} --functions rnea close --dtype float"
+    status, out, err = run(capsys, command)
+    assert (status, err) == (0, "")
+    assert out.split() == [str(tmp_path / "firmware" / name)
+                           for name in ("four_bar.h", "four_bar.c", "main.c", "CMakeLists.txt")]
+    assert "int four_bar_close(const four_bar_real guess[3]" in (tmp_path / "firmware" / "four_bar.h").read_text()
+
+
 @pytest.mark.parametrize("command, status, said", [
+    ("generate four_bar", 2, "--c"), ("generate four_bar --c /proc/none/x", 1, "/proc/none"),
+    ("generate four_bar --c x --functions solve", 1, "'solve'"), ("generate four_bar --c x --dtype int", 1, "'int'"),
     ("info lodaer", 1, "'loader'"),
     ("info nothing.toml", 1, "nothing.toml"),
     ("linearize loader --independent boom", 1, "2 degrees of freedom"),

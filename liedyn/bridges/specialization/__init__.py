@@ -1,10 +1,11 @@
-"""Straight-line kernels for one robot: the recursions of `liedyn.mechanics.tree`, executed once on expressions and
-written as a program.
+"""Functions of one robot, written for its own numbers: compiled here (`specialize`), and as C (`generate_c`).
 
-`expressions` simplifies expressions, `tracing` runs a kernel's own body on them,
-`viewpoint` chooses the equivalent model and the frame in which most expressions are constant, `source` writes the
-program, and `specialize` compiles it.
+`robot_programs` and `step_programs` say which kernels are traced (`liedyn.machine.program`), `references` where their
+decisions are taken, and `c_project` writes them as a folder of C. For trees of few degrees of freedom, `recursions` are
+traced without decisions: `viewpoint` chooses the equivalent model and the frame in which most expressions are constant,
+`source` writes the module, and `specialize` compiles it.
 """
+from liedyn.bridges.specialization.c_project import generate_c
 from liedyn.bridges.specialization.specialize import Specialized, specialize
 
-__all__ = ["Specialized", "specialize"]
+__all__ = ["Specialized", "generate_c", "specialize"]

@@ -1,21 +1,20 @@
 """The recursions for which `specialize` writes programs, and the parts that remain loops."""
 from typing import NamedTuple
 
+import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from liedyn.bridges.specialization.viewpoint import base_parameters
-from liedyn.bridges.specialization.expressions import ARITHMETIC, CALL, PART, Program
-from liedyn.bridges.specialization.tracing import Memory, Tracer, inputs
-from liedyn.bridges.specialization.viewpoint import Viewpoint
+from liedyn.bridges.specialization.viewpoint import Viewpoint, base_parameters
+from liedyn.machine.program.expressions import ARITHMETIC, Program
+from liedyn.machine.program.trace import Tracer, constants, inputs, room
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.machine.simd.sines import put_sines, sincos, sines_size
 from liedyn.mechanics.tree.aba import aba
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
 from liedyn.mechanics.tree.ltdl import ltdl_inverse, ltdl_solve, ltdl_solve_both
 from liedyn.mechanics.tree.rnea import rnea
 from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 from liedyn.model.calls.recursion import RECURSIONS as DECLARED
-from liedyn.model.packed import NQ, NV, N_LINKS
+from liedyn.model.packed import NQ, NV, N_LINKS, PackedModel
 
 
 class Recursion(NamedTuple):
@@ -23,7 +22,8 @@ class Recursion(NamedTuple):
 
     Attributes
     ----------
-    kernel : CPUDispatcher
+    kernel, size : CPUDispatcher
+        The kernel, and the size of its workspace.
     inputs : tuple of str
         Names of its arguments from the state.
     written : tuple of str
@@ -35,6 +35,7 @@ class Recursion(NamedTuple):
     """
 
     kernel: CPUDispatcher
+    size: CPUDispatcher
     inputs: tuple
     written: tuple
     results: dict
@@ -44,7 +45,8 @@ class Recursion(NamedTuple):
     def of(cls, declared, in_world):
         """The `Recursion` of a declaration, without external wrenches."""
         inputs = tuple(x for x in declared.inputs if x != "f_ext")
-        return cls(declared.kernel, inputs, (*declared.scratch, *declared.results), declared.results, in_world)
+        return cls(declared.kernel, declared.size, inputs, (*declared.scratch, *declared.results), declared.results,
+                   in_world)
 
     @property
     def scratch(self):
@@ -66,12 +68,12 @@ class Solution(NamedTuple):
     ----------
     program : Program
         Its inputs are the rows `COLUMNS` and the numbers `FACTOR`.
-    rows : Memory
+    rows : ndarray of object
     matrices : tuple of str
     """
 
     program: Program
-    rows: Memory
+    rows: np.ndarray
     matrices: tuple
 
 
@@ -90,7 +92,7 @@ class Trace(NamedTuple):
         -------
         dict of int
         """
-        used = self.program.used_by(x for array in self.arrays.values() for x in array.values())
+        used = self.program.used_by(x for array in self.arrays.values() for x in array)
         kinds = [x.operation for x in self.program if x.number in used]
         return {operation: kinds.count(operation) for operation in ARITHMETIC}
 
@@ -113,36 +115,21 @@ def shortest_trace(recursion, model):
 
 
 def _trace(recursion, model, seen_from):
-    program = Program()
-    state = [inputs(program, name, model.ints[NQ] if name == "q" else model.ints[NV]) for name in recursion.inputs]
-    arrays = {name: Memory() for name in recursion.written}
-    sines, in_the_end = _Sines(), _InTheEnd(arrays)
-    instead = sines.instead() | in_the_end.instead()
-    if seen_from is not None:
-        instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
-    Tracer(instead).plain(recursion.kernel)(SCALAR, model, *state, Memory(), Memory(), *arrays.values())
+    model = PackedModel(constants(model.ints), constants(model.floats))
+    n, rng = model.ints[NV], np.random.default_rng(0)
+    program = Program({name: rng.normal(size=model.ints[NQ] if name == "q" else n) for name in recursion.inputs})
+    arrays = {name: np.full(n * n, None) for name in recursion.written}
+    in_the_end = _InTheEnd(arrays)
+
+    def instead(plain):
+        view = {} if seen_from is None else Viewpoint(seen_from, plain).instead()
+        return in_the_end.instead() | view
+
+    plain = Tracer(program, instead).plain
+    state = [inputs(program, name, len(program.reference[name])) for name in recursion.inputs]
+    plain(recursion.kernel)(SCALAR, model, *state, room(0), room(plain(recursion.size)(model)), *arrays.values())
     wanted = {name: arrays[name] for name in (*recursion.scratch, *recursion.results)}
     return Trace(program, wanted, tuple(in_the_end.solutions), tuple(in_the_end.calls))
-
-
-class _Sines:
-    """Sine and cosine of each number once, also for kernels that compute those of all coordinates at once."""
-
-    def __init__(self):
-        self._both = {}
-
-    def instead(self):
-        return {put_sines: self._put, sincos: self._look_up}
-
-    def _put(self, lane, q, count, work, at):
-        for k in range(count):
-            work[at + k], work[at + sines_size.py_func(count) // 2 + k] = self._look_up(q[k])
-
-    def _look_up(self, x):
-        if x.number not in self._both:
-            both = x.program.node(CALL, sincos, x)
-            self._both[x.number] = tuple(x.program.node(PART, both, k) for k in range(2))
-        return self._both[x.number]
 
 
 class _InTheEnd:
@@ -150,17 +137,16 @@ class _InTheEnd:
 
     def __init__(self, arrays):
         self.solutions, self.calls, self._names = [], [], {id(array): name for name, array in arrays.items()}
-        self._solve = Tracer({}).plain(ltdl_solve)
 
     def instead(self):
         return {ltdl_solve_both: self._solve_columns, ltdl_inverse: self._invert}
 
     def _solve_columns(self, lane, model, L, factor, B, C, columns):
-        program = Program()
+        program = Program({COLUMNS: np.ones(columns), FACTOR: np.ones(columns * columns)})
         rows, numbers = inputs(program, COLUMNS, columns), inputs(program, FACTOR, columns * columns)
-        self._solve(lane, model, numbers, factor, rows, 1)
+        Tracer(program).plain(ltdl_solve)(lane, model, numbers, factor, rows, 1)
         self.solutions.append(Solution(program, rows, (self._names[id(B)], self._names[id(C)])))
 
     def _invert(self, lane, model, L, Minv):
-        Minv.clear()
+        Minv[:] = None
         self.calls.append((ltdl_inverse, "lane", "MODEL", self._names[id(L)], self._names[id(Minv)]))

@@ -1,8 +1,7 @@
 """A traced program as the source of a Python module: straight lines, and their interface to Python."""
-from collections import defaultdict
-
-from liedyn.bridges.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
 from liedyn.bridges.specialization.recursions import COLUMNS, FACTOR
+from liedyn.machine.program.expressions import INPUT, Expression
+from liedyn.machine.program.numba_lines import formula, imports, statements
 from liedyn.model.calls.recursion import written
 from liedyn.model.packed import NV
 
@@ -31,41 +30,6 @@ def {name}({arguments}):
 '''
 
 
-def statements(program, arrays):
-    """The straight lines of a kernel.
-
-    Parameters
-    ----------
-    program : Program
-    arrays : dict of Memory
-        The results, by the names of their arrays.
-
-    Returns
-    -------
-    list of str
-    """
-    results = [(name, k, x) for name, array in arrays.items() for k, x in sorted(array.items())]
-    used = program.used_by(x for _, _, x in results)
-    places = defaultdict(list)
-    for name, k, x in results:
-        places[_text(x)].append(f"store(lane, {name}, {k}, {_text(x)})")
-    lines, called = [], set()
-
-    def write(x):
-        # function calls are placed where they are needed: the processor meanwhile computes what comes before
-        for y in x.arguments:
-            if isinstance(y, Expression) and y.operation in (CALL, PART) and y.number not in called:
-                called.add(y.number)
-                write(y)
-        # stored at once, so that it needs no register
-        lines.extend([f"{_text(x)} = {_formula(x, _text)}", *places.pop(_text(x), ())])
-
-    for x in program:
-        if x.number in used and x.operation not in (CALL, PART):
-            write(x)
-    return lines + [store for constants in places.values() for store in constants]
-
-
 def column_statements(solution):
     """The lines that solve for the columns of matrices: as many at once as a register holds.
 
@@ -77,12 +41,13 @@ def column_statements(solution):
     -------
     list of str
     """
-    numbers, columns = solution.program.used_by(solution.rows.values()), set()
+    numbers, columns = solution.program.used_by(solution.rows), set()
     used = [x for x in solution.program if x.number in numbers]
     for x in used:  # marks those that depend on the columns
-        if COLUMNS in x.arguments[:1] or any(isinstance(y, Expression) and y.number in columns for y in x.arguments):
+        if (x.operation == INPUT and x.arguments[0] == COLUMNS) or any(
+                isinstance(y, Expression) and y.number in columns for y in x.arguments):
             columns.add(x.number)
-    lines = [f"{_factor_text(x)} = {_formula(x, _factor_text)}" for x in used if x.number not in columns]
+    lines = [f"{_factor_text(x)} = {formula(x, _factor_text)}" for x in used if x.number not in columns]
     lines.append("for c in range(0, NV, at_once(lane)):")
     for matrix in solution.matrices:
         lines += [f"    {line}" for line in _rows(solution, matrix, [x for x in used if x.number in columns], columns)]
@@ -94,31 +59,14 @@ def _rows(solution, matrix, expressions, columns):
     def text(x):
         return f"{matrix}_{x.number}" if isinstance(x, Expression) and x.number in columns else _factor_text(x)
 
-    places = {x.number: k for k, x in solution.rows.items()}
+    places = {x.number: k for k, x in enumerate(solution.rows)}
     for x in expressions:
-        value = _formula(x, text)
+        value = formula(x, text)
         if x.operation == INPUT:
             value = f"load_at_once(lane, {matrix}, {x.arguments[1]} * NV + c, NV - c)"
         yield f"{text(x)} = {value}"
         if x.number in places:
             yield f"store_at_once(lane, {matrix}, {places[x.number]} * NV + c, NV - c, {text(x)})"
-
-
-def _formula(x, text):
-    arguments = x.arguments
-    if x.operation == INPUT:
-        return f"load(lane, {arguments[0]}, {arguments[1]})"
-    if x.operation == CALL:
-        return f"{arguments[0].__name__}({', '.join(map(text, arguments[1:]))})"
-    if x.operation == PART:
-        return f"{text(arguments[0])}[{arguments[1]}]"
-    if x.operation == NEGATE:
-        return f"-{text(arguments[0])}"
-    return f"{text(arguments[0])} {x.operation} {text(arguments[1])}"
-
-
-def _text(x):
-    return f"x{x.number}" if isinstance(x, Expression) else repr(x)
 
 
 def _factor_text(x):
@@ -139,10 +87,10 @@ def module_source(ints, traces):
     -------
     str
     """
-    called = {x.arguments[0] for _, trace in traces.values() for x in trace.program if x.operation == CALL}
-    called |= {kernel for _, trace in traces.values() for kernel, *_ in trace.calls}
-    imports = sorted(f"from {function.__module__} import {function.__name__}" for function in called)
-    text = HEADER.format(imports="\n".join(imports), ints=ints.tolist(), nv=ints[NV])
+    called = {kernel for _, trace in traces.values() for kernel, *_ in trace.calls}
+    lines = {f"from {function.__module__} import {function.__name__}" for function in called}
+    lines |= set(imports(trace.program for _, trace in traces.values()))
+    text = HEADER.format(imports="\n".join(sorted(lines)), ints=ints.tolist(), nv=ints[NV])
     for name, (recursion, trace) in traces.items():
         body = statements(trace.program, trace.arrays)
         for solution in trace.solutions:

@@ -1,4 +1,4 @@
-"""The command line: ``liedyn list``, ``info``, ``linearize``, ``view`` and ``warmup``.
+"""The command line: ``liedyn list``, ``info``, ``linearize``, ``generate``, ``view`` and ``warmup``.
 
 Bad input, and Ctrl-C, end with a non-zero status and one line on stderr, never with a traceback. A reader that closes
 the standard output early (head, for instance) is no error.
@@ -42,6 +42,13 @@ def _parser():
     linear.add_argument("--check", action="store_true", help="compare with central differences")
     linear.add_argument("--save", metavar="FILE.npz", help="write the system")
     linear.add_argument("--plot", metavar="FILE.png", help="write a picture of the mechanism and its poles")
+
+    generate = commands.add_parser("generate", help="the robot's dynamics as C99, for microcontrollers too")
+    generate.add_argument("robot", **robot)
+    generate.add_argument("--c", metavar="FOLDER", required=True, help="where header, source and example are written")
+    generate.add_argument("--functions", nargs="+", metavar="NAME",
+                          help="default: rnea forward_dynamics linearize close step")
+    generate.add_argument("--dtype", default="double", metavar="TYPE", help="double (the default) or float")
 
     view = commands.add_parser("view", help="the robot on a page in the browser, to be moved and switched")
     view.add_argument("robot", **robot)
@@ -106,6 +113,9 @@ def _run(arguments):
     if arguments.command == "warmup":
         from liedyn.look.cli.warmup import warmup
         return warmup(arguments.jobs)
+    if arguments.command == "generate":
+        from liedyn.look.cli.generate_command import generate
+        return generate(arguments)
     if arguments.command == "view":
         from liedyn.look.cli.view import view
         return view(arguments)

@@ -1,4 +1,9 @@
-"""The body of a kernel as a program: run by the interpreter, without a compiler.
+"""The body of a kernel as a program: before compilation it is an ordinary Python function, which runs on any kind of
+number.
 
 In: kernels. Out: the same functions of the same arrays.
+
+`interpret` runs it on Python's numbers, without a compiler. `trace` runs it on the expressions of `expressions`: what
+it computes becomes straight lines, and what it decides becomes `guards`, by the pivots of `pivots`. Targets write such
+lines: `c` in C, `numba_lines` for Numba.
 """

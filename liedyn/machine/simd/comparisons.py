@@ -3,7 +3,7 @@
 from llvmlite import ir
 from numba import types
 
-from liedyn.machine.simd.lanes import VectorType, broadcast, call_intrinsic, everywhere, like
+from liedyn.machine.simd.lanes import VectorType, as_vector, broadcast, call_intrinsic, everywhere, like
 from liedyn.machine.typed_decorators import intrinsic
 
 
@@ -36,6 +36,20 @@ def where_positive(typing, x, a, b):
         return builder.select(builder.fcmp_ordered(">", args[0], like(args[0], 0.0)), args[1], other)
 
     return a(x, a, types.float64), codegen
+
+
+@intrinsic
+def where_less(typing, a, b, x, y):
+    """x where a < b, else y; floats or lanes."""
+    width = max((kind.width for kind in (a, b, x, y) if isinstance(kind, VectorType)), default=1)
+    number = VectorType(width) if width > 1 else types.float64
+
+    def codegen(context, builder, sig, args):
+        a, b, x, y = args if width == 1 else [
+            as_vector(context, builder, kind, value, width) for kind, value in zip(sig.args, args)]
+        return builder.select(builder.fcmp_ordered("<", a, b), x, y)
+
+    return number(*(kind if isinstance(kind, VectorType) else types.float64 for kind in (a, b, x, y))), codegen
 
 
 @intrinsic

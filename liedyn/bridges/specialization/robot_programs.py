@@ -1,0 +1,170 @@
+"""The programs of a robot: which kernels are traced for each function, and at which state decisions are taken.
+
+Each body below calls kernels as compiled code does, in their plain versions (`liedyn.machine.program.trace`), with the
+robot's numbers as constants. It returns arrays of results by name.
+"""
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.linear.local import linearize_in_place, linearize_size
+from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of
+from liedyn.linear.space import Coordinates, LocalSpace
+from liedyn.machine.errors import SingularConfigurationError
+from liedyn.machine.program.expressions import larger, value_of
+from liedyn.machine.program.trace import constants, room, traced_kernel
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
+from liedyn.mechanics.constraints.loops import constraint_jacobian
+from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_kernel, acceleration_size
+from liedyn.mechanics.dynamics.state import State
+from liedyn.model.calls.recursion import RECURSIONS, arguments_of
+from liedyn.model.packed import SPARSE, PackedModel
+
+TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
+"""Functions of the open tree whose arguments and results are those declared in `liedyn.mechanics.tree`."""
+
+
+def _holds(guard):
+    """True if a guard holds at the reference state."""
+    a, b = value_of(guard.smaller), value_of(guard.larger)
+    return a < b if guard.strict else a <= b
+
+
+class TracedFunction(NamedTuple):
+    """A function of a robot as a program.
+
+    Attributes
+    ----------
+    name : str
+    inputs : dict
+        Sizes of its arguments, by name.
+    program : Program
+    results : dict
+        Expressions and numbers of its results, flat arrays by name.
+    """
+
+    name: str
+    inputs: dict
+    program: object
+    results: dict
+
+
+class RobotPrograms:
+    """The programs of one robot at one reference state.
+
+    Parameters
+    ----------
+    robot : Robot
+    state : dict
+        The reference: closed `q`, consistent `v`, forces `tau` and accelerations `a`.
+    independent : sequence of str, optional
+        Coordinates of linear models, as for `linearize`.
+    """
+
+    def __init__(self, robot, state, independent=None):
+        self.robot, self.state, self.independent = robot, state, independent
+        ints, floats = constants(robot.packed.ints), constants(robot.packed.floats)
+        ints[SPARSE] = 0  # what is zero at every state is skipped in any case
+        self.model = PackedModel(ints, floats)
+        self.n, self.m, self.nq = robot.nv, len(robot.row_names), robot.nq
+
+    def trace(self, name):
+        """The program of a function.
+
+        Returns
+        -------
+        TracedFunction
+
+        Raises
+        ------
+        SingularConfigurationError
+            The reference state has no result.
+        """
+        body, taken = self._of_tree(name) if name in TREE else self._of_method(getattr(self, name))
+        sizes = {"q": self.nq, "inertia": self.n * self.n}
+        if "inertia" in taken and "inertia" not in self.state:
+            self.state["inertia"] = [value_of(x) for x in self.trace("inertia").results["M"]]
+        reference = {x: self.state[x] for x in taken}
+        try:
+            program, results = traced_kernel(reference, body, self.instead_in(name))
+        except ZeroDivisionError:
+            raise self.singular(f"{name} divides by zero") from None
+        if not all(_holds(guard) for guard in program.guards):
+            raise self.singular(f"a decision of {name} is in doubt")
+        if not np.isfinite([value_of(x) for values in results.values() for x in values]).all():
+            raise self.singular(f"{name} is not finite")
+        return TracedFunction(name, {x: sizes.get(x, self.n) for x in taken}, program, results)
+
+    def _of_tree(self, name):
+        declared = RECURSIONS[name]
+        extents = {"nv": self.n, "nq": self.nq}
+        shapes = declared.scratch | declared.results
+
+        def body(plain, **given):
+            arrays = {x: room(*(extents.get(k) or int(k) for k in shape)) for x, shape in shapes.items()}
+            known = given | arrays | {"lane": SCALAR, "model": self.model, "f_ext": room(0)}
+            if declared.size is not None:
+                known["work"] = room(plain(declared.size)(self.model))
+            plain(declared.kernel)(*(known[x] for x in arguments_of(declared.kernel)))
+            return {x: arrays[x] for x in declared.results}
+
+        return body, tuple(x for x in declared.inputs if x != "f_ext")
+
+    def instead_in(self, name):
+        """What replaces compiled functions in a program (`Tracer`); None for nothing."""
+        return None
+
+    @staticmethod
+    def _of_method(body):
+        """A method that traces kernels, and the names of its inputs, which come after `plain`."""
+        return body, body.__code__.co_varnames[2:body.__code__.co_argcount]
+
+    # ---- dynamics
+
+    def forward_dynamics(self, plain, q, v, tau):
+        """Accelerations a and multipliers lam of minimum norm."""
+        a, lam, work = room(self.n), room(self.m), room(plain(acceleration_size)(self.model))
+        status, _, _ = plain(acceleration_kernel)(self.model, q, v, tau, room(0), RANK_TOLERANCE, work, a, lam)
+        self._require(status == OK)
+        return {"a": a, "lam": lam}
+
+    def linearize(self, plain, q, v, tau):
+        """A, B and f0 in the coordinates of `choices`."""
+        y, w = self.choices()
+        coordinates = Coordinates(constants(y.rows), y.virtual, constants(w.rows), w.virtual)
+        p_y, p_w, actuators = len(y.names), len(w.names), constants(actuators_of(self.robot))
+        n, m, x, nu = self.n, self.m, p_y + p_w, actuators.shape[1]
+        space = LocalSpace(room(x, x), room(x, nu), room(x), room(p_w), room(n), room(m), room(m), room(m), room(m, n),
+                           room(n, n), room(n, x), room(n, x), room(n, x + nu), room(n, x + nu))
+        work = room(plain(linearize_size)(self.model, p_y, p_w, nu))
+        found = plain(linearize_in_place)(
+            self.model, State(q, v, tau, room(0)), coordinates, actuators, RANK_TOLERANCE, work, space)
+        self._require(found[0] == OK and found[3] == OK)
+        self._require_consistent(q, v, space.residual, space.psi)
+        return {"A": space.A, "B": space.B, "f0": space.f0}
+
+    def choices(self):
+        """The coordinates and velocities of linear models."""
+        q = self.state["q"]
+        y = choose_positions(self.robot, q, self.independent, RANK_TOLERANCE)
+        return y, choose_speeds(self.robot, q, y, None, RANK_TOLERANCE)
+
+    def _require_consistent(self, q, v, residual, psi):
+        """Every state has to lie on the constraint manifold, and its velocity along it."""
+        largest = functools.reduce(larger, map(abs, v), 1.0)
+        for bound, rows in ((CLOSURE_TOLERANCE, residual), (CLOSURE_TOLERANCE * largest, psi)):
+            for x in rows:
+                self._require(abs(x) <= bound)
+
+    def _require(self, found):
+        if not found:
+            raise self.singular("there is no result")
+
+    def singular(self, what):
+        """The error for a reference state where the kernels find no result."""
+        G = constraint_jacobian(self.robot, self.state["q"])
+        return SingularConfigurationError(
+            f"{what} at the reference configuration of {self.robot.name!r}: give others as `at`, away from singular "
+            "ones", np.linalg.svd(G, compute_uv=False))
