@@ -25,7 +25,7 @@ from liedyn.mechanics.constraints.free_velocities import TANGENT
 from liedyn.mechanics.constraints.independent import (
     Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates,
 )
-from liedyn.mechanics.contact.contact_modes import settle
+from liedyn.mechanics.contact.contact_modes import contact_modes
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.forward_states import FEW
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -182,7 +182,7 @@ def _settled(robot, lead, q, v, tau, forces, tolerance):
     settled = []
     for b, state in enumerate(zip(q, v, tau, forces)):
         with of_the_batch(lead, b):
-            settled.append(settle(robot, *state, tolerance))
+            settled.append(contact_modes(robot, *state, tolerance))
             settled[b].require_no_transition()
             if settled[b].robot is not settled[0].robot:
                 raise InputError(f"contacts are {settled[0].names} at the first state, {settled[b].names} here: "

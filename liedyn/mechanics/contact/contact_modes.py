@@ -86,7 +86,7 @@ class Settled(NamedTuple):
 
 def _touching(robot, contacts, residual, psi, limit):
     """Which contacts touch, which of them rest, with rates below `limit`, and how fast those slip; raises as
-    `settle`."""
+    `contact_modes`."""
     names = contacts.names
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     for c in np.flatnonzero(gap < -DEEPEST):
@@ -136,7 +136,7 @@ def _transitions(about, lam):
     return found
 
 
-def settle(robot, q, v, tau, f_ext, tolerance):
+def contact_modes(robot, q, v, tau, f_ext, tolerance):
     """Modes and forces of the watched contacts at one state (q, v, tau) with wrenches f_ext on the links, as `Settled`.
 
     InputError if a contact penetrates by more than 1e-6, or touches and approaches, so that an impact is due;
@@ -191,6 +191,10 @@ def settle(robot, q, v, tau, f_ext, tolerance):
         if other is not None and np.array_equal(other.status, found.status):
             transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
     return Settled(switched, said, sliding, friction, -G.T @ friction, lam, fits, transitions)
+
+
+settle = contact_modes
+"""The name that `liedyn.linear.sensitivity` knows."""
 
 
 def _switched(robot, names, closed):

@@ -7,7 +7,7 @@ are solved together.
 import numpy as np
 
 from liedyn.machine.errors import InputError, of_the_batch
-from liedyn.mechanics.contact.contact_modes import settle, watched
+from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.dynamics.dynamics_result import ForwardDynamics
 from liedyn.model.calls.boundary import states, wrenches
 
@@ -15,11 +15,11 @@ _FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values
 
 
 def settle_states(robot, lead, q, v, tau, forces, tolerance):
-    """`settle` for each state; errors name the state of the batch."""
+    """`contact_modes` for each state; errors name the state of the batch."""
     found = []
     for b, state in enumerate(zip(q, v, tau, forces)):
         with of_the_batch(lead, b):
-            found.append(settle(robot, *state, tolerance))
+            found.append(contact_modes(robot, *state, tolerance))
     return found
 
 

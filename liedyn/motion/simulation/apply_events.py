@@ -33,7 +33,7 @@ class Contradiction(Exception):
     """Accelerations of contacts contradict each other, and no impulse resolves that."""
 
 
-def happen(run, events=(), causes=(), beginning=False):
+def apply_events(run, events=(), causes=(), beginning=False):
     """Makes all changes of one time, at row 0.
 
     Parameters

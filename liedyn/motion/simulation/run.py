@@ -12,7 +12,7 @@ from liedyn.mechanics.contact.contact_state import DEEPEST, TOUCHING, equations,
 from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.model.constraint_records import refresh
 from liedyn.motion.simulation.angle_wrap_warning import warn_if_wound
-from liedyn.motion.simulation.apply_events import Contradiction, happen, require_outside
+from liedyn.motion.simulation.apply_events import Contradiction, apply_events, require_outside
 from liedyn.motion.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.motion.simulation.energy_check import EnergyCheck
 from liedyn.motion.simulation.events import crosses, guard_value
@@ -146,7 +146,7 @@ class Run(Surfaces):
             self.inputs.sampling.act(self.rows.t[0], self.rows.q[0], self.rows.v[0], self.x.table[0])
         if len(self.contacts.index) and not self.integrator.stepping:
             try:
-                happen(self, beginning=True)
+                apply_events(self, beginning=True)
             except Contradiction as contradiction:
                 if not self._step_through():
                     raise self.failure(str(contradiction)) from None
@@ -337,7 +337,7 @@ class Run(Surfaces):
         if self.integrator is self.settler and self.settler is not None and not events:
             return
         try:
-            happen(self, events, causes)
+            apply_events(self, events, causes)
         except Contradiction as contradiction:
             if events or not self._step_through():  # keeps the changes that events have made
                 raise self.failure(str(contradiction)) from None

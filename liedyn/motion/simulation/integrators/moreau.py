@@ -173,9 +173,9 @@ def put_impulses(model, o, x, rows, k, stiff, contacts, room):
         return NOT_CONVERGED, 0.0, 0.0
     given = booked = 0.0
     for e in range(closed.first.size):
-        first, count, work, rubbed = closed.rows[closed.first[e]], closed.count[e], 0.0, 0.0
+        first, count, done, rubbed = closed.rows[closed.first[e]], closed.count[e], 0.0, 0.0
         for r in range(first, first + count):
-            work -= 0.5 * room.force[r] * (room.start[r] + inner(x.G[r], room.after) - room.c[r])
+            done -= 0.5 * room.force[r] * (room.start[r] + inner(x.G[r], room.after) - room.c[r])
             rubbed += room.force[r] * room.force[r] if r > first else 0.0
         normal = abs(room.force[first])
         if normal > 0.0 and closed.shift[e] >= 0.0:
@@ -183,10 +183,10 @@ def put_impulses(model, o, x, rows, k, stiff, contacts, room):
             if math.sqrt(rubbed) < STICKING * closed.mu[e] * normal:
                 room.rests[first + 1:first + count] = 1
         if normal > 0.0 and rows.lam[k, first] == 0.0:
-            rows.memory[k + 1, first] = -work
+            rows.memory[k + 1, first] = -done
         else:
-            booked += work
-        given += work
+            booked += done
+        given += done
     rows.scalars[k + 1, OTHER_WORK] += booked
     for j in range(v.size):
         rows.scalars[k + 1, INPUT_WORK] += 0.5 * h * rows.tau[k + 1, j] * (room.after[j] - v[j])
