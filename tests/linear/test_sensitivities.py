@@ -271,22 +271,6 @@ def test_a_batch_is_its_states():
         assert np.allclose(getattr(together, key)[1, 2], getattr(one, key), rtol=1e-9, atol=1e-9)
 
 
-def test_what_direction_2_adds_up_to_is_the_linear_model_itself():
-    """The columns that are differentiated are those of `linearize`, found in another way."""
-    from liedyn.linear.sensitivity.linear_model import LinearModels
-    from liedyn.linear.sensitivity.variations import Motion
-
-    robot = ld.load("loader")
-    state = moving_state(robot)
-    ss = ld.linearize(robot, *state)
-    y = by_name(robot, ss.states[:2])
-    one = [x[None] for x in (ss.q, ss.v, ss.a, ss.lam)]
-    found = LinearModels(robot, (), y, y, y.rows[None], y.rows[None], Motion(*one), ld.crba(robot, ss.q)[None],
-                         np.array([ss.rank]), robot.tree_actuators[None]).model()
-    for mine, other in zip(found, (ss.A, ss.B)):
-        assert np.abs(mine[0] - other).max() < 1e-10 * np.abs(other).max()
-
-
 def test_eigenvalues_move_as_those_of_robots_built_anew():
     robot = springy_five_bar()
     state = moving_state(robot)

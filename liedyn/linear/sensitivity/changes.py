@@ -44,6 +44,9 @@ CHANGES = group(Changes, INTEGERS, INTEGERS, VECTOR)
 """Their type, for `liedyn.machine.compiled.jit.late`; the records follow one another, RECORD integers each."""
 RECORD = 3
 
+Change = namedtuple("Change", "kind what numbers at")
+"""One change: its kind, the index of what it changes, and where its derivatives begin in `numbers`."""
+
 # registers per link, constraint and degree of freedom; those of gravity come last
 OF_LINK, TWIST_AT, INERTIA_AT = 16, 0, 6
 OF_LOOP, A_AT, B_AT, LENGTH_AT, RADIUS_AT = 14, 0, 6, 12, 13
@@ -59,6 +62,14 @@ def make_changes(parameters):
             numbers += [float(x) for x in np.atleast_1d(values)]
         first.append(len(records) // RECORD)
     return Changes(np.array(first, np.int64), np.array(records, np.int64), np.array([*numbers, 0.0]))
+
+
+@inline
+def change_of(changes, c):
+    """The `Change` of record c."""
+    k = RECORD * c
+    return Change(integer(changes.records, k), integer(changes.records, k + 1), changes.numbers,
+                  integer(changes.records, k + 2))
 
 
 @inline
@@ -136,7 +147,8 @@ def _put_twist(spread, k, X, Z, slot):
 
 
 @inline
-def _put_change(model, work, kind, what, numbers, at, spread, slot):
+def _put_change(model, work, change, spread, slot):
+    kind, what, numbers, at = change
     if kind == SHIFT:
         Z = get6(SCALAR, numbers, at)
         _put_twist(spread, OF_LINK * what + TWIST_AT, _pose(model, work, parent(model, what)), Z, slot)
@@ -170,6 +182,4 @@ def put_changes(model, changes, b, work, spread):
     count = changes.first.size - 1
     for p in range(WIDTH * b, min(WIDTH * (b + 1), count)):
         for c in range(changes.first[p], changes.first[p + 1]):
-            at = integer(changes.records, RECORD * c + 2)
-            _put_change(model, work, integer(changes.records, RECORD * c), integer(changes.records, RECORD * c + 1),
-                        changes.numbers, at, spread, p - WIDTH * b)
+            _put_change(model, work, change_of(changes, c), spread, p - WIDTH * b)

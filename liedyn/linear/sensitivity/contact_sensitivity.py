@@ -12,20 +12,17 @@ differences for a unit change.
 from liedyn.lie.algebra import Ad_inverse, add, add6, cross, scale, scale6, sub6
 from liedyn.linear.sensitivity import parameter_jets as jets
 from liedyn.linear.sensitivity.changes import LENGTH_AT, RADIUS_AT, number_change, of_loop
-from liedyn.linear.sensitivity.parameter_jets import paired, sum_of, times
-from liedyn.linear.sensitivity.rotations import crossed
+from liedyn.linear.sensitivity.parameter_jets import paired
 from liedyn.linear.sensitivity.second_order_sensitivity import out_of
 from liedyn.linear.sensitivity.two_frames import push_sides, put_row, relative_motion, sides
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import LANES, SCALAR, load, splat
 from liedyn.mechanics.constraints import jets as of_time
-from liedyn.mechanics.constraints.families.contact import contact, gaps, velocity_jets, velocity_rows
-from liedyn.mechanics.constraints.jets import ZERO3
+from liedyn.mechanics.constraints.families.contact import contact, gaps, varied_wrench, velocity_jets, velocity_rows
+from liedyn.mechanics.constraints.jets import ZERO3, jet_cross
 from liedyn.model.constraint_records import holonomic_count, loop_kind, present_rows
-from liedyn.model.packed_records import zero3
 
 rows_to_third_order = velocity_rows(jets)
-UNIT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 @inline
@@ -52,7 +49,7 @@ def quadruple_of(x, part):
 def varied_rows(kind, L, r, p, d, x, x_dot):
     """The constraint rows as jets, for quadruples of p, d, the relative twist and its rate."""
     w, v = quadruple_of(x, 0), quadruple_of(x, 1)
-    return rows_to_third_order(kind, L, r, paired(*p, *v), paired(*d, *crossed(w, d)),
+    return rows_to_third_order(kind, L, r, paired(*p, *v), paired(*d, *jet_cross(w, d)),
                                paired(*w, *quadruple_of(x_dot, 0)), paired(*v, *quadruple_of(x_dot, 1)))
 
 
@@ -63,17 +60,6 @@ def residual_variations(kind, L, r, p, d, moved):
     zero = scale(0.0, v)
     still = of_time.constant(p), of_time.constant(d)
     return velocity_jets(kind, L, r, *still, (ZERO3, ZERO3, w, zero), (ZERO3, ZERO3, v, zero))
-
-
-@inline
-def force_along(kind, L, r, p, d, sizes, w, v):
-    """The power of the rows' forces, with the four quadruples `sizes`, on a constant twist, as a quadruple."""
-    still, zero = zero3(LANES), splat(LANES, 0.0)
-    rows = velocity_jets(kind, L, r, p, d, (w, ZERO3, still, still), (v, ZERO3, still, still))
-    total = 0.0, 0.0, zero, zero
-    for k in range(4):
-        total = sum_of(total, times(sizes[k], rows[k]))
-    return total
 
 
 @inline
@@ -91,30 +77,18 @@ def force_of(lam, one, lam_2, first, count, k):
 
 
 @inline
-def transposed(x, y, z):
-    """Three quadruples of numbers as a quadruple of vectors."""
-    return (x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2]), (x[3], y[3], z[3])
+def joined(a, b):
+    """Quadruples of angular and linear parts as one of pairs."""
+    return (a[0], b[0]), (a[1], b[1]), (a[2], b[2]), (a[3], b[3])
 
 
 @inline
-def pull(kind, L, r, p, d, sizes):
-    """The wrench of a contact in C, as a quadruple, for multipliers `sizes`."""
-    e = UNIT
-    moment = transposed(force_along(kind, L, r, p, d, sizes, e[0], ZERO3),
-                        force_along(kind, L, r, p, d, sizes, e[1], ZERO3),
-                        force_along(kind, L, r, p, d, sizes, e[2], ZERO3))
-    force = transposed(force_along(kind, L, r, p, d, sizes, ZERO3, e[0]),
-                       force_along(kind, L, r, p, d, sizes, ZERO3, e[1]),
-                       force_along(kind, L, r, p, d, sizes, ZERO3, e[2]))
-    return (moment[0], force[0]), (moment[1], force[1]), (moment[2], force[2]), (moment[3], force[3])
-
-
-@inline
-def contact_wrench(kind, L, r, p, d, multipliers, first, count, thicker):
+def contact_wrench(model, l, L, r, p, d, multipliers, thicker):
     """The wrench in C as a quadruple, for multipliers and their variations along directions 1 and 2."""
+    kind, (first, count) = loop_kind(model, l), present_rows(model, l)
     lam = (force_of(*multipliers, first, count, 0), force_of(*multipliers, first, count, 1),
            force_of(*multipliers, first, count, 2), force_of(*multipliers, first, count, 3))
-    F, grown = pull(kind, L, r, p, d, lam), pull(kind, L, r + 1.0, p, d, lam)
+    F, grown = joined(*varied_wrench(kind, L, r, p, d, lam)), joined(*varied_wrench(kind, L, r + 1.0, p, d, lam))
     by_radius, by_radius_1 = sub6(grown[0], F[0]), sub6(grown[1], F[1])
     return F[0], F[1], add6(F[2], scale6(thicker, by_radius)), add6(F[3], scale6(thicker, by_radius_1))
 
@@ -146,5 +120,5 @@ def vary_contact(model, l, work, multipliers, b, passes, rows):
         phi_12 = phi_12 + (by_r_1[1] - phi_1) * thicker
         put_row(rows, first + k, b, moved if k < holonomic_count(model, l) else 0.0 * moved, (psi_2, psi_12),
                 (phi_2, phi_12))
-    F = contact_wrench(kind, L, r, p, d, multipliers, first, count, thicker)
+    F = contact_wrench(model, l, L, r, p, d, multipliers, thicker)
     push_sides(model, passes, l, M, left, out_of(C, F))

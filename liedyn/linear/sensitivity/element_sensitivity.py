@@ -28,25 +28,24 @@ from liedyn.linear.sensitivity.changes import (
     CHANGES, LENGTH_AT, number_change, of_loop, of_number, put_changes, spread_size,
 )
 from liedyn.linear.sensitivity.contact_sensitivity import (
-    axle_variations, no_force, place_variations, pull, quadruple_of,
+    axle_variations, joined, no_force, place_variations, quadruple_of,
 )
 from liedyn.linear.sensitivity.law_sensitivity import SLOPES
 from liedyn.linear.sensitivity.link_sensitivity import (
-    FLOATS, LANED, Directions, Passes, add_to, gather_forces, vary_links,
+    FLOATS, LANED, Passes, add_to, gather_forces, vary_links,
 )
-from liedyn.linear.sensitivity.rotations import ZERO3, added, crossed, inverse_jacobian_times, rotation_vector
-from liedyn.linear.sensitivity.row_sensitivity import PASSES, VARIED
-from liedyn.linear.sensitivity.second_order_sensitivity import out_of
+from liedyn.linear.sensitivity.row_sensitivity import ALONG, PASSES
+from liedyn.linear.sensitivity.second_order_sensitivity import inverse_jacobian_times, out_of, rotation_vector
 from liedyn.linear.sensitivity.two_frames import push_sides, relative_motion, sides
-from liedyn.linear.sensitivity.variations import MOTION, Motion
-from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.linear.sensitivity.variations import MOTION, Motion, take_still
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import clear
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
-from liedyn.mechanics.constraints import jets as of_time
 from liedyn.mechanics.constraints.constraint_frames import loop_frames
-from liedyn.mechanics.constraints.families.contact import contact, velocity_jets
+from liedyn.mechanics.constraints.families.contact import contact, varied_wrench, velocity_jets
 from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
+from liedyn.mechanics.constraints.jets import ZERO3, jet_add, jet_cross, jet_unit
 from liedyn.mechanics.elements.element_wrenches import DAMPING_AT, PRELOAD_AT, times
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.constraint_records import (
@@ -77,10 +76,10 @@ def bushing(c, at, phi, p, V):
     """Moment and force at B, in the axes of A, as quadruples."""
     w = quadruple_of(V, 0)
     held_moment, held = product(c, at, phi, p)
-    moment, force = product(c, at + DAMPING_AT, w, added(quadruple_of(V, 1), crossed(w, p)))
+    moment, force = product(c, at + DAMPING_AT, w, jet_add(quadruple_of(V, 1), jet_cross(w, p)))
     m, F = get6(SCALAR, c, at + PRELOAD_AT)
     held_moment, held = (add(held_moment[0], m), *held_moment[1:]), (add(held[0], F), *held[1:])
-    return added(inverse_jacobian_times(phi, 0.5, held_moment), moment), added(held, force)
+    return jet_add(inverse_jacobian_times(phi, 0.5, held_moment), moment), jet_add(held, force)
 
 
 @late(MODEL, SLOPES, types.int64, VECTOR, PASSES)
@@ -107,14 +106,21 @@ def vary_bushing(model, slopes, l, work, passes):
             moment, force = moved_with(m, w_1, w_2, w_12), moved_with(F, w_1, w_2, w_12)
         else:
             moment, force = (m, ZERO3, still, still), (F, ZERO3, still, still)
-    moment = added(moment, crossed(p, force))
-    push_sides(model, passes, l, M, L, out_of(A, (
-        (moment[0], force[0]), (moment[1], force[1]), (moment[2], force[2]), (moment[3], force[3]))))
+    moment = jet_add(moment, jet_cross(p, force))
+    push_sides(model, passes, l, M, L, out_of(A, joined(moment, force)))
 
 
 Cuts = namedtuple("Cuts", "places rates forces")
 """Coordinates z of cut joints, their rates, and the forces along them: each has four vectors, the parts of
 quadruples, those of direction 2 in registers."""
+
+ElementPasses = namedtuple("ElementPasses", "world passes cuts")
+"""Workspace: poses of the links, `Passes` over them, and `Cuts`."""
+
+Acting = namedtuple("Acting", "slopes pushed")
+"""`Slopes` of the laws, and what is added to the force of each row along direction 1."""
+
+ACTING = group(Acting, SLOPES, VECTOR)
 
 
 @inline
@@ -204,18 +210,18 @@ def number_slopes(model, slopes, r, spread):
 
 
 @inline
-def force_variations(model, slopes, pushed, r, x, w, spread):
-    """f as a quadruple, for quadruples of displacement and rate; `pushed` is added to f along direction 1."""
-    s, (p, p_x, p_w) = slopes.rows, number_slopes(model, slopes, r, spread)
+def force_variations(model, acting, r, x, w, spread):
+    """f of row r as a quadruple, for quadruples of displacement and rate."""
+    s, (p, p_x, p_w) = acting.slopes.rows, number_slopes(model, acting.slopes, r, spread)
     f_x, f_w = s[r, 1], s[r, 2]
     slope_x = p_x + s[r, 3] * x[2] + s[r, 4] * w[2]
     slope_w = p_w + s[r, 4] * x[2] + s[r, 5] * w[2]
-    return (s[r, 0], f_x * x[1] + f_w * w[1] + pushed[r], p + f_x * x[2] + f_w * w[2],
+    return (s[r, 0], f_x * x[1] + f_w * w[1] + acting.pushed[r], p + f_x * x[2] + f_w * w[2],
             f_x * x[3] + f_w * w[3] + x[1] * slope_x + w[1] * slope_w)
 
 
 @inline
-def between_points(model, l, work, slopes, pushed, passes):
+def between_points(model, l, work, acting, passes):
     """Adds the wrenches of an element along the line between two points to its links."""
     kind, r = loop_kind(model, l), loop_rows(model, l)[0]
     length, radius, p, d, C = contact(model, work, l)
@@ -223,17 +229,18 @@ def between_points(model, l, work, slopes, pushed, passes):
     M, L, V, _ = relative_motion(kind, False, C, side_a, side_b)
     p, d = place_variations(p, C, M), axle_variations(d, C, L)
     w = velocity_jets(kind, length, radius, p, d, quadruple_of(V, 0), quadruple_of(V, 1))[0]
-    n = of_time.jet_unit(p)
+    n = jet_unit(p)
     x_2 = dot(n[0], p[2]) - number_change(passes.spread, of_loop(model, l, LENGTH_AT))
     x = 0.0, dot(n[0], p[1]), x_2, dot(n[0], p[3]) + dot(n[2], p[1])
-    f = force_variations(model, slopes, pushed, r, x, w, passes.spread)
-    none = no_force()
-    push_sides(model, passes, l, M, L, out_of(C, pull(kind, length, radius, p, d, (f, none, none, none))))
+    f = force_variations(model, acting, r, x, w, passes.spread)
+    moment, force = varied_wrench(kind, length, radius, p, d, (f, no_force(), no_force(), no_force()))
+    push_sides(model, passes, l, M, L, out_of(C, joined(moment, force)))
 
 
 @inline
-def on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cuts, force, mixed):
+def on_coordinates(model, l, acting, along, b, passes, cuts, forces):
     """Adds the forces of an element on a weighted sum of coordinates."""
+    (one, two, N_12, X_12), (force, mixed), weights = along, forces, acting.slopes.cuts
     at, r, width = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l)[0], N_12.shape[1] // WIDTH
     zero = splat(LANES, 0.0)
     x, w = (0.0, 0.0, zero - number_change(passes.spread, of_loop(model, l, LENGTH_AT)), zero), (0.0, 0.0, zero, zero)
@@ -241,64 +248,65 @@ def on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cu
         c, k = model.floats[at + j], width * j + b
         x = 0.0, x[1] + c * one.N[j], x[2] + c * load(LANES, two.N, k), x[3] + c * load(LANES, N_12, k)
         w = 0.0, w[1] + c * one.X[j], w[2] + c * load(LANES, two.X, k), w[3] + c * load(LANES, X_12, k)
-    for k in range(slopes.cuts.shape[1]):
-        x, w = add_multiple(x, slopes.cuts[r, k], cuts.places, k), add_multiple(w, slopes.cuts[r, k], cuts.rates, k)
-    f = force_variations(model, slopes, pushed, r, x, w, passes.spread)
+    for k in range(weights.shape[1]):
+        x, w = add_multiple(x, weights[r, k], cuts.places, k), add_multiple(w, weights[r, k], cuts.rates, k)
+    f = force_variations(model, acting, r, x, w, passes.spread)
     for j in range(dof_total(model)):
         add_to(force, width * j + b, model.floats[at + j] * f[2])
         add_to(mixed, width * j + b, model.floats[at + j] * f[3])
-    for k in range(slopes.cuts.shape[1]):
-        c = slopes.cuts[r, k]
-        along = c * f[0], c * f[1], c * f[2], c * f[3]
-        put_quadruple(cuts.forces, k, add_multiple(along, 1.0, cuts.forces, k))
+    for k in range(weights.shape[1]):
+        c = weights[r, k]
+        put_quadruple(cuts.forces, k, add_multiple((c * f[0], c * f[1], c * f[2], c * f[3]), 1.0, cuts.forces, k))
 
 
 @inline
 def take_element_passes(model, slopes, work):
     """Arrays for `vary_block`, taken from a workspace."""
     links, nz = link_count(model), model.ints[N_VIRTUAL]
-    return Passes(take_vector(work, spread_size(model) + WIDTH * slopes.owners.size), take_vector(work, FLOATS * links),
-                  take_vector(work, WIDTH * LANED * links)), Cuts(
-                      take_quadruples(work, nz), take_quadruples(work, nz), take_quadruples(work, nz))
+    world = take_vector(work, world_size(model))
+    return ElementPasses(world, Passes(
+        take_vector(work, spread_size(model) + WIDTH * slopes.owners.size), take_vector(work, FLOATS * links),
+        take_vector(work, WIDTH * LANED * links)), Cuts(
+            take_quadruples(work, nz), take_quadruples(work, nz), take_quadruples(work, nz)))
 
 
 @kernel_in_place
-def vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, passes, cuts, force, mixed):
+def vary_block(model, acting, motion, along, b, room, forces):
     """Adds the variations in block b of the columns; needs `world_positions` and `put_changes`."""
-    vary_links(model, motion.v, motion.a, world, one, two, N_12, X_12, b, False, passes)
-    if slopes.cuts.shape[1] > 0:
+    (world, passes, cuts), reads = room, acting.slopes.cuts.shape[1] > 0
+    vary_links(model, motion, world, along, b, False, passes)
+    if reads:
         read_cuts(model, world, passes, cuts)
     for l in range(loop_count(model)):
         if not is_active(model, l):
             continue
         if is_cut(model, l):
-            vary_bushing(model, slopes, l, world, passes)
+            vary_bushing(model, acting.slopes, l, world, passes)
         elif family_of(model, l) == CONTACT:
-            between_points(model, l, world, slopes, pushed, passes)
+            between_points(model, l, world, acting, passes)
         else:
-            on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cuts, force, mixed)
-    if slopes.cuts.shape[1] > 0:
+            on_coordinates(model, l, acting, along, b, passes, cuts, forces)
+    if reads:
         push_cuts(model, world, passes, cuts)
-    gather_forces(model, world, one, two, N_12, b, passes, force, mixed)
+    gather_forces(model, world, along, b, passes, forces[0], forces[1])
 
 
-@late(MODEL, CHANGES, SLOPES, VECTOR, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX)
-def vary_elements(model, changes, slopes, pushed, motion, one, two, N_12, X_12, work, force, mixed):
-    """Adds those of G^T f to `force` and `mixed` (nv, padded), with the slopes of the laws at one state."""
+@late(MODEL, CHANGES, ACTING, MOTION, ALONG, VECTOR, types.UniTuple(MATRIX, 2))
+def vary_elements(model, changes, acting, motion, along, work, forces):
+    """Adds those of G^T f to the forces (nv, padded), those along direction 2 and the mixed ones, at one state."""
     work[0] = first_place(work)
-    world = take_vector(work, world_size(model))
-    passes, cuts = take_element_passes(model, slopes, work)
-    world_positions(SCALAR, model, motion.q, world)
-    for b in range(N_12.shape[1] // WIDTH):
-        put_changes(model, changes, b, world, passes.spread)
-        vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, passes, cuts, force, mixed)
+    room = take_element_passes(model, acting.slopes, work)
+    world_positions(SCALAR, model, motion.q, room.world)
+    for b in range(along.N_12.shape[1] // WIDTH):
+        put_changes(model, changes, b, room.world, room.passes.spread)
+        vary_block(model, acting, motion, along, b, room, forces)
 
 
 @inline
 def element_partials_size(model, numbers):
     """Size of the workspace of `add_element_partials`, for laws with `numbers` numbers."""
     n, m = model.ints[NV], model.ints[N_ROWS]
-    return element_variations_size(model, numbers) + 2 * n + 2 * m + WIDTH * (4 * n + m + 8)
+    return element_variations_size(model, numbers) + 3 * n + m + WIDTH * (3 * n + m + 9)
 
 
 @late(MODEL, CHANGES, SLOPES, VECTOR, VECTOR, VECTOR, MATRIX)
@@ -306,24 +314,17 @@ def add_element_partials(model, changes, slopes, q, v, work, force):
     """Adds the partial derivatives of G^T f by the parameters to `force` (nv, np)."""
     n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
     work[0] = first_place(work)
-    world, rest, unpushed = take_vector(work, world_size(model)), take_vector(work, n), take_vector(work, m)
-    none, no_rows, found = take_matrix(work, n, WIDTH), take_matrix(work, m, WIDTH), take_matrix(work, n, WIDTH)
-    mixed = take_matrix(work, n, WIDTH)
-    for each in (rest, unpushed):
-        each[:] = 0.0
-    for each in (none, no_rows):
-        clear(each)
-    passes, cuts = take_element_passes(model, slopes, work)
-    motion, still = Motion(q, v, rest, unpushed), Directions(rest, rest, rest, unpushed)
-    world_positions(SCALAR, model, q, world)
+    along, found, mixed = take_still(work, n, m), take_matrix(work, n, WIDTH), take_matrix(work, n, WIDTH)
+    room, still = take_element_passes(model, slopes, work), along.one
+    acting, motion = Acting(slopes, still.L), Motion(q, v, still.A, still.L)
+    world_positions(SCALAR, model, q, room.world)
     for first in range(0, count, WIDTH):
         end = min(first + WIDTH, count)
         if changes.first[first] == changes.first[end]:  # no number of the elements changes
             continue
         clear(found)
-        put_changes(model, changes, first // WIDTH, world, passes.spread)
-        vary_block(model, slopes, unpushed, motion, still, Directions(none, none, none, no_rows), none, none, 0, world,
-                   passes, cuts, found, mixed)
+        put_changes(model, changes, first // WIDTH, room.world, room.passes.spread)
+        vary_block(model, acting, motion, along, 0, room, (found, mixed))
         for k in range(first, end):
             for j in range(n):
                 force[j, k] += found[j, k - first]

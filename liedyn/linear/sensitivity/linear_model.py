@@ -21,12 +21,20 @@ import numpy as np
 from liedyn.linear.sensitivity.changes import (
     ARMATURE, DAMPING, GRAVITY, INERTIA, LENGTH, RADIUS, REST, SHIFT, SIDE_A, SIDE_B, STIFFNESS,
 )
+from liedyn.linear.sensitivity.link_sensitivity import Columns
 from liedyn.linear.sensitivity.model_parameters import body_displacements
-from liedyn.linear.sensitivity.sensitivity_columns import Columns, Variations, forces_at_rest
+from liedyn.linear.sensitivity.sensitivity_columns import Variations, forces_at_rest
 from liedyn.machine.errors import ClosureError, listed, of_the_batch
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
 """Derivatives by parameters, which are numbered by the last axis."""
+
+Chosen = namedtuple("Chosen", "y w R_y R_w")
+"""The independent coordinates and velocities, each an `Independent`, and their rows at each state, (states, p, nv)."""
+
+Besides = namedtuple("Besides", "slopes outputs friction", defaults=(None, None, None))
+"""`Slopes` of the laws of force elements, `Outputs` if they are not the independent coordinates, and `Friction` of
+contacts that slide, all of whose rows are closed in the robot."""
 
 GEOMETRIC = SHIFT, SIDE_A, SIDE_B, LENGTH, RADIUS
 """Kinds of changes that displace something, so that coordinates have to follow."""
@@ -42,32 +50,23 @@ class LinearModels:
     Parameters
     ----------
     robot : Robot
-    lead : tuple of int
-        Leading axes of the states, for error messages.
-    coordinates, velocities : Independent
-    R_y, R_w : ndarray, shape (states, p_y, nv), (states, p_w, nv)
+    batch : tuple
+        Leading axes of all states, and the number of the first one of these, for error messages.
+    chosen : Chosen
     motion : Motion
         Rows of q, v, a and lambda.
     M : ndarray, shape (states, nv, nv)
     rank : ndarray of int, shape (states,)
         Rank of G.
     inputs : ndarray, shape (states, nv, nu)
-    slopes : Slopes, optional
-        Slopes of the laws of force elements.
-    first : int
-        Number in the batch of the first of these states.
-    outputs : Outputs, optional
-        None: the independent coordinates.
-    friction : Friction, optional
-        For contacts that slide; all their rows are closed in the robot.
+    besides : Besides
     """
 
-    def __init__(self, robot, lead, coordinates, velocities, R_y, R_w, motion, M, rank, inputs, slopes=None,
-                 first=0, outputs=None, friction=None):
-        self.robot, self.lead, self.motion, self.M, self.inputs = robot, lead, motion, M, inputs
-        self.first, self.slopes, self.outputs, self.friction = first, slopes, outputs, friction
-        self.groups = [(each.stop - each.start, each.start) for each in robot.groups]
-        self.y, self.w, self.R_y, self.R_w = coordinates, velocities, R_y, R_w
+    def __init__(self, robot, batch, chosen, motion, M, rank, inputs, besides):
+        self.robot, self.motion, self.M, self.inputs = robot, motion, M, inputs
+        (self.lead, self.first), (self.slopes, self.outputs, self.friction) = batch, besides
+        self.y, self.w, self.R_y, self.R_w = chosen
+        _, outputs, friction = besides
         self.reads = bool((self.y.virtual >= 0).any() or (self.w.virtual >= 0).any())
         self.reads = self.reads or outputs is not None and outputs.reads
         states, n = len(motion.q), robot.nv
@@ -78,8 +77,8 @@ class LinearModels:
         if friction is not None:
             self.slip_rows = self.G[:, friction.rows].copy()
             self.G[:, friction.rows], self.equations[friction.rows] = 0.0, False
-        self.Z = np.concatenate([self.G[:, self.equations], self._rows(self.w, R_w, self.E)], axis=1)
-        self.Z_h = np.concatenate([self.G[:, self.holonomic], self._rows(self.y, R_y, self.E)], axis=1)
+        self.Z = np.concatenate([self.G[:, self.equations], self._rows(self.w, self.R_w, self.E)], axis=1)
+        self.Z_h = np.concatenate([self.G[:, self.holonomic], self._rows(self.y, self.R_y, self.E)], axis=1)
         self.Z_inverse, self.Z_h_inverse = (np.linalg.pinv(Z) for Z in (self.Z, self.Z_h))
         self.G_inverse, self.redundant = _inverse_of_rank(self.G, rank), bool((rank < self.G.shape[1]).any())
         self.N, self.S = self.Z_h_inverse[:, :, -len(self.y.names):], self.Z_inverse[:, :, -len(self.w.names):]
@@ -173,11 +172,11 @@ class LinearModels:
             turned = self._turned_rows(self._columns(N.shape[2]), N)
         more = self._out_of_range(turned) if shared else 0.0
         force = self.rubbed(force, free, known, more)
-        A, self.w_dot = self.accelerate(force, free)
+        A, _ = self.accelerate(force, free)
         L = self.with_friction(self.multipliers(force, A) + more, known)
         if shared:
             self.shares = self.G_inverse @ (L - turned)  # variation of y in lambda = G y
-        self.columns, self.x, self.upper = Columns(N, X, A, L), x, found.readers.psi[:, 0]
+        self.columns, self.x = Columns(N, X, A, L), x
 
     def pushed(self):
         """Effect of the inputs on the forces of force elements, column by column: actuators may be such elements."""
@@ -189,25 +188,14 @@ class LinearModels:
             pushed[:, self.x + actuator, row] = -laws.numbers[at]
         return pushed
 
-    def model(self):
-        """A (states, x, x) and B (states, x, nu), as in `linearize`."""
-        p, x = len(self.y.names), self.x
-        upper = self.R_y @ self.columns.X + self._held(self.y, self.upper)
-        turned = self._bracket(self.motion.v[:, None], self.N.swapaxes(1, 2))
-        upper[:, :, :p] -= self.R_y @ turned.swapaxes(1, 2)
-        found = np.concatenate([upper, self.w_dot], axis=1)
-        return found[:, :, :x], found[:, :, x:]
-
     def _bracket(self, v, N):
         """ad_v N joint by joint, for v (..., nv) and N (..., nv): zero except for ball and free joints."""
-        v, N = np.broadcast_arrays(v, N)
-        found = np.zeros(N.shape)
-        for i, j in self.groups:
-            w, turn = slice(j, j + 3), slice(j, j + 3)
-            found[..., turn] = np.cross(v[..., w], N[..., turn])
-            if i == 6:  # the linear part: w x linear + v x angular
-                slide = slice(j + 3, j + 6)
-                found[..., slide] = np.cross(v[..., w], N[..., slide]) + np.cross(v[..., slide], N[..., turn])
+        found = np.zeros(np.broadcast_shapes(v.shape, N.shape))
+        for group in self.robot.groups:
+            turn, slide = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
+            found[..., turn] = np.cross(v[..., turn], N[..., turn])
+            if slide.start < slide.stop:  # the linear part: w x linear + v x angular
+                found[..., slide] = np.cross(v[..., turn], N[..., slide]) + np.cross(v[..., slide], N[..., turn])
         return found
 
     def derivatives(self, names, changes):
@@ -250,7 +238,7 @@ class LinearModels:
         lower = self.balance(mixed, free)
         none = np.zeros((*a_p.shape,))
         C, D = self._of_outputs(names, Variations(self.robot, self.motion, changes, self.reads),
-                                Columns(none, none, a_p, lam_p), None, None, mixed, free, lower, None)
+                                Columns(none, none, a_p, lam_p), (None, None), mixed, free, lower, None)
         upper = np.zeros((*lower.shape[:2], len(self.y.names), len(names)))
         model = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)
         f0_p = np.concatenate([upper[:, 0], w_dot_p], axis=1)
@@ -290,20 +278,20 @@ class LinearModels:
         mixed = self.rubbed(mixed, free, known, more)
         lower = self.balance(mixed, free)
         upper = self.R_y[:, None] @ X_p + self._held(self.y, found.readers.psi_mixed)
-        if self.groups:
+        if self.robot.groups:
             upper[:, :p] -= self.R_y[:, None] @ self._bracket_by(v_p, N_p[:, :p])
         both = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)  # (states, rows, columns, parameters)
-        C, D = self._of_outputs(names, along, two, N_p, X_p, mixed, free, lower, known)
+        C, D = self._of_outputs(names, along, two, (N_p, X_p), mixed, free, lower, known)
         return Derivatives(q_p, v_p, a_p, lam_p, both[:, :, :self.x], both[:, :, self.x:], C, D, f0_p)
 
-    def _of_outputs(self, names, along, two, N_p, X_p, force, free, w_dot, known):
-        """Derivatives of C and D; `force` is the mixed variation, without the terms of a'_p and lambda'_p."""
+    def _of_outputs(self, names, along, two, mixed, force, free, w_dot, known):
+        """Derivatives of C and D; `mixed` are N_p and X_p, None if they are zero, and `force` is the mixed variation,
+        without the terms of a'_p and lambda'_p."""
         if self.outputs is None:
             found = np.zeros((len(force), len(self.y.names), force.shape[1], len(names)))
             return found[:, :, :self.x], found[:, :, self.x:]
         none = np.zeros((*force.shape[:2], self.robot.nv, len(names)))
-        N_p, X_p, A_p = none if N_p is None else N_p, none if X_p is None else X_p, free + self.S[:, None] @ w_dot
-        L_p = None
+        (N_p, X_p), A_p, L_p = (none if x is None else x for x in mixed), free + self.S[:, None] @ w_dot, None
         if self.outputs.feel:
             L_p = self.with_friction(self.multipliers(force, A_p) + self.shared(along, two, N_p), known)
         displaced = body_displacements(self.robot)

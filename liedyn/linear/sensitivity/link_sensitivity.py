@@ -18,9 +18,8 @@ from liedyn.lie.algebra import add, add6, cross, inertia_in_parent, scale6
 from liedyn.linear.sensitivity.changes import (
     ARMATURE, DAMPING, REST, STIFFNESS, inertia_change, number_change, of_dof, of_gravity, shift_of,
 )
-from liedyn.linear.sensitivity.rotations import rotation_vector
 from liedyn.linear.sensitivity.second_order_sensitivity import (
-    bracket, carried, combined, dual_bracket, momentum, plus, power, wrench_carried,
+    bracket, carried, combined, dual_bracket, momentum, plus, power, rotation_vector, wrench_carried,
 )
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, store
@@ -33,8 +32,12 @@ from liedyn.model.packed_records import (
     rest, stiffness, zero6,
 )
 
-Directions = namedtuple("Directions", "N X A L")
-"""Variations of q, v, a and lambda: vectors along direction 1, padded matrices with a column per parameter along 2."""
+Columns = namedtuple("Columns", "N X A L")
+"""Variations of q, v, a and lambda: vectors along one direction; matrices, or padded ones, with a column for each."""
+
+Along = namedtuple("Along", "one two N_12 X_12")
+"""Both directions: `Columns` along direction 1, vectors, and along direction 2, padded matrices with a column for each
+parameter; and the mixed variations of q and v, padded."""
 
 Passes = namedtuple("Passes", "spread floats lanes")
 """Workspace of a pass: changes by the parameters, and variations of each link, parts of direction 2 in registers."""
@@ -104,7 +107,7 @@ def push(passes, i, F):
 
 
 @inline
-def along(model, work, i, x):
+def along_one(model, work, i, x):
     """Sum of S_j x_j over the degrees of freedom of joint i."""
     j = first_dof(model, i)
     total = scale6(load(SCALAR, x, j), get6(SCALAR, work, screw_at(model, j, S)))
@@ -114,25 +117,26 @@ def along(model, work, i, x):
 
 
 @inline
-def turn_of(model, work, passes, one, two, N_12, i, b):
+def turn_of(model, work, passes, along, i, b):
     """Displacement of joint i along directions 1 and 2, and the mixed one."""
-    turned = add6(along_joint(SCALAR, model, work, i, two.N, b), shift_of(passes.spread, i))
-    return along(model, work, i, one.N), turned, along_joint(SCALAR, model, work, i, N_12, b)
+    turned = add6(along_joint(SCALAR, model, work, i, along.two.N, b), shift_of(passes.spread, i))
+    return (along_one(model, work, i, along.one.N), turned, along_joint(SCALAR, model, work, i, along.N_12, b))
 
 
 @kernel_in_place
-def vary_links(model, v, a, work, one, two, N_12, X_12, b, massive, passes):
+def vary_links(model, motion, work, along, b, massive, passes):
     """Displacements, twists, accelerations and wrenches of each link; needs `world_positions` and `put_changes`.
 
     In a model of force elements links have no mass: `massive` is false.
     """
+    one, two = along.one, along.two
     for i in range(link_count(model)):
         p, I = parent(model, i), inertia_in_parent(world_pose(SCALAR, work, i), inertia(model, i))
-        t = turn_of(model, work, passes, one, two, N_12, i, b)
-        u = (along(model, work, i, v), along(model, work, i, one.X), along_joint(SCALAR, model, work, i, two.X, b),
-             along_joint(SCALAR, model, work, i, X_12, b))
+        t = turn_of(model, work, passes, along, i, b)
+        u = (along_one(model, work, i, motion.v), along_one(model, work, i, one.X),
+             along_joint(SCALAR, model, work, i, two.X, b), along_joint(SCALAR, model, work, i, along.X_12, b))
         V = plus(carried(motion_of(passes, p), t), u)
-        pushed = (along(model, work, i, a), along(model, work, i, one.A),
+        pushed = (along_one(model, work, i, motion.a), along_one(model, work, i, one.A),
                   along_joint(SCALAR, model, work, i, two.A, b), zero6(LANES))
         A = plus(plus(carried(rate_of(model, work, passes, p), t), bracket(V, u)), pushed)
         dI = inertia_change(passes.spread, i)
@@ -149,27 +153,28 @@ def vary_links(model, v, a, work, one, two, N_12, X_12, b, massive, passes):
 
 
 @inline
-def joint_forces(model, v, a, one, two, X_12, passes, j, b):
+def joint_forces(model, motion, along, passes, j, b):
     """Forces of the damper and the armature of degree of freedom j: the parts that vary along direction 2.
 
     A damper d v has the mixed part d X_12 + d_2 X_1; an armature likewise.
     """
-    k, spread = X_12.shape[1] // WIDTH * j + b, passes.spread
+    (_, two, _, X_12), spread = along, passes.spread
+    k = X_12.shape[1] // WIDTH * j + b
     d, m = number_change(spread, of_dof(model, j, DAMPING)), number_change(spread, of_dof(model, j, ARMATURE))
-    force = d * load(SCALAR, v, j) + damping(model, j) * load(LANES, two.X, k)
-    force = force + (m * load(SCALAR, a, j) + armature(model, j) * load(LANES, two.A, k))
-    mixed = d * load(SCALAR, one.X, j) + damping(model, j) * load(LANES, X_12, k)
-    return force, mixed + m * load(SCALAR, one.A, j)
+    force = d * load(SCALAR, motion.v, j) + damping(model, j) * load(LANES, two.X, k)
+    force = force + (m * load(SCALAR, motion.a, j) + armature(model, j) * load(LANES, two.A, k))
+    mixed = d * load(SCALAR, along.one.X, j) + damping(model, j) * load(LANES, X_12, k)
+    return force, mixed + m * load(SCALAR, along.one.A, j)
 
 
 @inline
-def spring_forces(model, q, one, two, N_12, passes, i, b):
+def spring_forces(model, q, along, passes, i, b):
     """Force of the spring k (q - rest) of a joint with one degree of freedom: the parts that vary along direction 2."""
-    j, at = first_dof(model, i), first_q(model, i)
-    k, spread = N_12.shape[1] // WIDTH * j + b, passes.spread
+    j, at, spread = first_dof(model, i), first_q(model, i), passes.spread
+    k = along.N_12.shape[1] // WIDTH * j + b
     d, moved = number_change(spread, of_dof(model, j, STIFFNESS)), number_change(spread, of_dof(model, j, REST))
-    force = d * (load(SCALAR, q, at) - rest(model, at)) + stiffness(model, j) * (load(LANES, two.N, k) - moved)
-    return force, d * load(SCALAR, one.N, j) + stiffness(model, j) * load(LANES, N_12, k)
+    force = d * (load(SCALAR, q, at) - rest(model, at)) + stiffness(model, j) * (load(LANES, along.two.N, k) - moved)
+    return force, d * load(SCALAR, along.one.N, j) + stiffness(model, j) * load(LANES, along.N_12, k)
 
 
 @inline
@@ -179,11 +184,11 @@ def add_to(out, k, x):
 
 
 @kernel_in_place
-def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
+def add_group_spring(model, q, along, i, b, force, mixed):
     """Adds the forces of the spring of ball or free joint i, in child axes: stiffness times phi and times shift."""
-    j, count, width = first_dof(model, i), dof_count(model, i), N_12.shape[1] // WIDTH
-    (w_2, v_2), (w_12, v_12) = get_block6(N_2, j, count, b), get_block6(N_12, j, count, b)
-    w_1, k = get3(SCALAR, N_1, j), stiffness(model, j)
+    j, count, width = first_dof(model, i), dof_count(model, i), along.N_12.shape[1] // WIDTH
+    (w_2, v_2), (w_12, v_12) = get_block6(along.two.N, j, count, b), get_block6(along.N_12, j, count, b)
+    w_1, k = get3(SCALAR, along.one.N, j), stiffness(model, j)
     phi = rotation_vector(spring_rotation(SCALAR, model, i, q), 0.5, w_1, w_2, w_12)
     for r in range(3):
         add_to(force, width * (j + r) + b, k * phi[2][r])
@@ -198,7 +203,7 @@ def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
 
 
 @kernel_in_place
-def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
+def gather_forces(model, work, along, b, passes, force, mixed):
     """Adds to block b of `force` and `mixed` (nv) the parts of joint forces that vary along direction 2."""
     width = force.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
@@ -208,23 +213,22 @@ def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
             add_to(force, width * j + b, tau_2)
             add_to(mixed, width * j + b, tau_12)
         if parent(model, i) >= 0:
-            t = turn_of(model, work, passes, one, two, N_12, i, b)
-            push(passes, parent(model, i), wrench_carried(F, t))
+            push(passes, parent(model, i), wrench_carried(F, turn_of(model, work, passes, along, i, b)))
 
 
 @kernel_in_place
-def add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, force, mixed):
+def add_joint_forces(model, motion, along, b, passes, force, mixed):
     """Adds the forces of dampers, armatures and springs."""
     width = force.shape[1] // WIDTH
     for i in range(link_count(model)):
         first, count = first_dof(model, i), dof_count(model, i)
         for j in range(first, first + count):
-            tau_2, tau_12 = joint_forces(model, v, a, one, two, X_12, passes, j, b)
+            tau_2, tau_12 = joint_forces(model, motion, along, passes, j, b)
             add_to(force, width * j + b, tau_2)
             add_to(mixed, width * j + b, tau_12)
         if count == 1:
-            tau_2, tau_12 = spring_forces(model, q, one, two, N_12, passes, i, b)
+            tau_2, tau_12 = spring_forces(model, motion.q, along, passes, i, b)
             add_to(force, width * first + b, tau_2)
             add_to(mixed, width * first + b, tau_12)
         elif has_rotation_spring(model, i):
-            add_group_spring(model, q, one.N, two.N, N_12, i, b, force, mixed)
+            add_group_spring(model, motion.q, along, i, b, force, mixed)

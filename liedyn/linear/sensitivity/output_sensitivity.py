@@ -24,12 +24,12 @@ from liedyn.lie.algebra import Ad_inverse, neg, rotate
 from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY, WRENCH
 from liedyn.linear.sensitivity.changes import CHANGES, RADIUS_AT, number_change, of_loop, put_changes
 from liedyn.linear.sensitivity.contact_sensitivity import axle_variations, contact_wrench, place_variations
-from liedyn.linear.sensitivity.link_sensitivity import Directions, displacement_of, motion_of, rate_of, vary_links
-from liedyn.linear.sensitivity.row_sensitivity import VARIED, put_multipliers
+from liedyn.linear.sensitivity.link_sensitivity import Columns, displacement_of, motion_of, rate_of, vary_links
+from liedyn.linear.sensitivity.row_sensitivity import ALONG, put_multipliers
 from liedyn.linear.sensitivity.second_order_sensitivity import carried, minus
-from liedyn.linear.sensitivity.sensitivity_columns import Columns
+from liedyn.linear.sensitivity.sensitivity_columns import along_at, columns_at, motion_at
 from liedyn.linear.sensitivity.two_frames import relative_motion, sides
-from liedyn.linear.sensitivity.variations import MOTION, Motion, take_passes, variations_size
+from liedyn.linear.sensitivity.variations import MOTION, take_passes, variations_size
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, late
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, store, take_vector
 from liedyn.machine.simd.registers import first_place
@@ -38,7 +38,7 @@ from liedyn.mechanics.constraints.families.contact import contact
 from liedyn.mechanics.tree.jacobians import body_jacobian
 from liedyn.mechanics.tree.kinematics import body_pose, world_positions, world_size
 from liedyn.model.calls.batches import batch
-from liedyn.model.constraint_records import get_rotation, loop_at, loop_kind, present_rows
+from liedyn.model.constraint_records import get_rotation, loop_at, loop_kind
 from liedyn.model.packed import LOOP_FOLDING
 from liedyn.model.packed_records import MODEL, body_link
 
@@ -51,16 +51,16 @@ def put_six(out, row, b, x):
             store(LANES, out, out.shape[1] // WIDTH * (row + 3 * half + k) + b, x[half][k])
 
 
-@late(MODEL, CHANGES, INTEGERS, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX)
-def vary_bodies(model, changes, bodies, motion, one, two, N_12, X_12, work, twists, rates):
+@late(MODEL, CHANGES, INTEGERS, MOTION, ALONG, VECTOR, MATRIX, MATRIX)
+def vary_bodies(model, changes, bodies, motion, along, work, twists, rates):
     """Mixed variations of twists and accelerations of bodies (6 bodies, padded), without the term of a_12."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     _, passes = take_passes(model, work)
     world_positions(SCALAR, model, motion.q, world)
-    for b in range(N_12.shape[1] // WIDTH):
+    for b in range(along.N_12.shape[1] // WIDTH):
         put_changes(model, changes, b, world, passes.spread)
-        vary_links(model, motion.v, motion.a, world, one, two, N_12, X_12, b, False, passes)
+        vary_links(model, motion, world, along, b, False, passes)
         for k in range(bodies.size):
             X, i = body_pose(SCALAR, model, world, bodies[k]), body_link(model, bodies[k])
             gravity = carried(rate_of(model, world, passes, -1), displacement_of(passes, i))
@@ -68,50 +68,45 @@ def vary_bodies(model, changes, bodies, motion, one, two, N_12, X_12, work, twis
             put_six(rates, 6 * k, b, Ad_inverse(X, minus(rate_of(model, world, passes, i), gravity)[3]))
 
 
-@late(MODEL, CHANGES, types.int64, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX)
-def vary_contact_wrench(model, changes, l, motion, one, two, N_12, X_12, work, out):
+@late(MODEL, CHANGES, types.int64, MOTION, ALONG, VECTOR, MATRIX)
+def vary_contact_wrench(model, changes, l, motion, along, work, out):
     """Mixed variations of the wrench of contact l (6, padded), without the term of lambda_12."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     lam_2, passes = take_passes(model, work)
     world_positions(SCALAR, model, motion.q, world)
-    kind, (first, count) = loop_kind(model, l), present_rows(model, l)
     L, r, p, d, C = contact(model, world, l)
     fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
-    for b in range(N_12.shape[1] // WIDTH):
+    for b in range(along.N_12.shape[1] // WIDTH):
         put_changes(model, changes, b, world, passes.spread)
-        vary_links(model, motion.v, motion.a, world, one, two, N_12, X_12, b, False, passes)
-        put_multipliers(two, b, lam_2)
+        vary_links(model, motion, world, along, b, False, passes)
+        put_multipliers(along.two, b, lam_2)
         side_a, side_b = sides(model, world, passes, l)
-        M, left, _, _ = relative_motion(kind, False, C, side_a, side_b)
+        M, left, _, _ = relative_motion(loop_kind(model, l), False, C, side_a, side_b)
         thicker = number_change(passes.spread, of_loop(model, l, RADIUS_AT))
-        moment, force = contact_wrench(kind, L, r, place_variations(p, C, M), axle_variations(d, C, left),
-                                       (motion.lam, one.L, lam_2), first, count, thicker)[3]
+        moment, force = contact_wrench(model, l, L, r, place_variations(p, C, M), axle_variations(d, C, left),
+                                       (motion.lam, along.one.L, lam_2), thicker)[3]
         put_six(out, 0, b, (rotate(fold, neg(moment)), rotate(fold, neg(force))))
 
 
 @batch
-def vary_body_states(begin, end, model, motion, changes, bodies, one, two, N_12, X_12, twists, rates):
-    """`vary_bodies` at rows of states, for all columns of direction 1."""
-    work = np.empty(variations_size(model))
+def vary_body_states(begin, end, model, motion, changes, bodies, along, found):
+    """`vary_bodies` at rows of states, for all columns of direction 1; `found` are twists and their rates."""
+    work, (twists, rates) = np.empty(variations_size(model)), found
     for b in range(begin, end):
-        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
-        along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
-        for c in range(one.N.shape[1]):
-            vary_bodies(model, changes, bodies, at, Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]),
-                        along, N_12[b, c], X_12[b, c], work, twists[b, c], rates[b, c])
+        at, two = motion_at(motion, b), columns_at(along.two, b)
+        for c in range(along.N_12.shape[1]):
+            vary_bodies(model, changes, bodies, at, along_at(along, two, b, c), work, twists[b, c], rates[b, c])
 
 
 @batch
-def vary_wrench_states(begin, end, model, motion, changes, l, one, two, N_12, X_12, out):
+def vary_wrench_states(begin, end, model, motion, changes, l, along, out):
     """`vary_contact_wrench` at rows of states."""
     work = np.empty(variations_size(model))
     for b in range(begin, end):
-        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
-        along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
-        for c in range(one.N.shape[1]):
-            vary_contact_wrench(model, changes, l, at, Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]),
-                                along, N_12[b, c], X_12[b, c], work, out[b, c])
+        at, two = motion_at(motion, b), columns_at(along.two, b)
+        for c in range(along.N_12.shape[1]):
+            vary_contact_wrench(model, changes, l, at, along_at(along, two, b, c), work, out[b, c])
 
 
 class Outputs:
@@ -190,22 +185,20 @@ class Outputs:
 
     def _of_bodies(self, along, one, two, N_12, X_12):
         """Derivatives of twists and their rates, (states, columns, 6 bodies, parameters)."""
-        one, two, N_12, X_12 = along.directions(one, two, N_12, X_12)
-        shape = *N_12.shape[:2], 6 * len(self.bodies), along.width
-        twists, rates = np.empty(shape), np.empty(shape)
-        vary_body_states.on(len(N_12), False, along.robot.packed, along.motion, along.changes, self.bodies, one, two,
-                            N_12, X_12, twists, rates)
-        return twists[..., :along.count], rates[..., :along.count]
+        both = along.directions(one, two, N_12, X_12)
+        found = np.empty((2, *both.N_12.shape[:2], 6 * len(self.bodies), along.width))
+        vary_body_states.on(found.shape[1], False, along.robot.packed, along.motion, along.changes, self.bodies, both,
+                            tuple(found))
+        return found[..., :along.count]
 
     def _of_contact(self, models, along, number, two, mixed):
         """Derivatives of the wrench of a constraint between bodies."""
         robot, q, lam = models.robot, models.motion.q, models.motion.lam
         rows = np.flatnonzero(np.array(robot.row_owners) == robot.constraint_names[number])
-        one, two, N_12, X_12 = along.directions(models.columns, two, mixed.N, mixed.X)
-        out = np.empty((*N_12.shape[:2], 6, along.width))
+        both = along.directions(models.columns, two, mixed.N, mixed.X)
+        out = np.empty((*both.N_12.shape[:2], 6, along.width))
         by_lam, by_q = np.zeros((6, len(rows))), np.zeros((6, robot.nv))
-        vary_wrench_states.on(len(N_12), False, along.robot.packed, along.motion, along.changes, number, one, two, N_12,
-                              X_12, out)
+        vary_wrench_states.on(len(out), False, along.robot.packed, along.motion, along.changes, number, both, out)
         found = out[..., :along.count]
         for b in range(len(found)):
             contact_wrench_derivatives(robot.packed, q[b], lam[b], number, by_lam, by_q)

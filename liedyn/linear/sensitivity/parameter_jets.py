@@ -5,6 +5,7 @@ Each operation is that of `jets` on the first part, and its derivative by the pr
 """
 from liedyn.machine.compiled.jit import inline
 from liedyn.mechanics.constraints import jets as of_time
+from liedyn.mechanics.constraints.jets import sum_of
 
 
 @inline
@@ -19,64 +20,39 @@ def constant(x):
     return of_time.constant(x), of_time.constant(of_time.ZERO3)
 
 
-@inline
-def jet_add(a, b):
-    return of_time.jet_add(a[0], b[0]), of_time.jet_add(a[1], b[1])
+def _linear(function):
+    @inline
+    def of_pair(a, *arguments):
+        return function(a[0], *arguments), function(a[1], *arguments)
+
+    return of_pair
 
 
-@inline
-def jet_sub(a, b):
-    return of_time.jet_sub(a[0], b[0]), of_time.jet_sub(a[1], b[1])
+def _sum(function):
+    @inline
+    def of_pairs(a, b):
+        return function(a[0], b[0]), function(a[1], b[1])
+
+    return of_pairs
 
 
-@inline
-def sum_of(a, b):
-    """The sum of two numbers with variations along two directions (quadruples)."""
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
+def _product(function, add):
+    @inline
+    def of_pairs(a, b):
+        return function(a[0], b[0]), add(function(a[1], b[0]), function(a[0], b[1]))
+
+    return of_pairs
 
 
-@inline
-def times(a, b):
-    """The product of two such quadruples."""
-    return (a[0] * b[0], a[1] * b[0] + a[0] * b[1], a[2] * b[0] + a[0] * b[2],
-            a[3] * b[0] + a[1] * b[2] + a[2] * b[1] + a[0] * b[3])
-
-
-@inline
-def jet_scale(s, a):
-    return (of_time.jet_scale(s[0], a[0]),
-            of_time.jet_add(of_time.jet_scale(s[1], a[0]), of_time.jet_scale(s[0], a[1])))
+jet_add, jet_sub = _sum(of_time.jet_add), _sum(of_time.jet_sub)
+jet_scale, jet_cross = (_product(each, of_time.jet_add) for each in (of_time.jet_scale, of_time.jet_cross))
+jet_dot = _product(of_time.jet_dot, sum_of)
+jet_component, jet_across, jet_zero = map(_linear, (of_time.jet_component, of_time.jet_across, of_time.jet_zero))
 
 
 @inline
 def jet_multiple(c, a):
     return of_time.jet_multiple(c, a[0]), of_time.jet_multiple(c, a[1])
-
-
-@inline
-def jet_dot(a, b):
-    return of_time.jet_dot(a[0], b[0]), sum_of(of_time.jet_dot(a[1], b[0]), of_time.jet_dot(a[0], b[1]))
-
-
-@inline
-def jet_cross(a, b):
-    return (of_time.jet_cross(a[0], b[0]),
-            of_time.jet_add(of_time.jet_cross(a[1], b[0]), of_time.jet_cross(a[0], b[1])))
-
-
-@inline
-def jet_component(a, k):
-    return of_time.jet_component(a[0], k), of_time.jet_component(a[1], k)
-
-
-@inline
-def jet_across(a):
-    return of_time.jet_across(a[0]), of_time.jet_across(a[1])
-
-
-@inline
-def jet_zero(a):
-    return of_time.jet_zero(a[0]), of_time.jet_zero(a[1])
 
 
 @inline

@@ -10,7 +10,7 @@ from liedyn.lie.algebra import Ad_inverse, add6, compose
 from liedyn.lie.exponential import inverse
 from liedyn.linear.sensitivity.changes import LENGTH_AT, number_change, of_loop
 from liedyn.linear.sensitivity.contact_sensitivity import vary_contact
-from liedyn.linear.sensitivity.link_sensitivity import Directions, Passes
+from liedyn.linear.sensitivity.link_sensitivity import Along, Columns, Passes
 from liedyn.linear.sensitivity.second_order_sensitivity import out_of
 from liedyn.linear.sensitivity.two_frames import Rows, push_sides, put_row, relative_motion, sides
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
@@ -19,12 +19,13 @@ from liedyn.mechanics.constraints.constraint_frames import loop_frames
 from liedyn.mechanics.constraints.cut_joints import residual_rate
 from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
 from liedyn.model.constraint_records import (
-    CONTACT, CUSTOM, family_of, is_active, is_cut, loop_count, loop_integer, loop_pitch, loop_rows,
+    CONTACT, CUSTOM, family_of, is_active, is_cut, loop_count, loop_integer, loop_kind, loop_pitch, loop_rows,
+    loop_virtuals,
 )
 from liedyn.model.packed import LOOP_COEFFICIENTS
 from liedyn.model.packed_records import MODEL, dof_total, zero6
 
-VARIED = group(Directions, *[VECTOR] * 4), group(Directions, *[MATRIX] * 4)
+ALONG = group(Along, group(Columns, *[VECTOR] * 4), group(Columns, *[MATRIX] * 4), MATRIX, MATRIX)
 PASSES = group(Passes, *[VECTOR] * 3)
 ROWS = group(Rows, *[MATRIX] * 5)
 """Types, for `liedyn.machine.compiled.jit.late`."""
@@ -38,8 +39,10 @@ def put_multipliers(two, b, lam_2):
 
 
 @inline
-def put_parts(kind, pitch, virtual, first, count, b, moved, x, x_dot, rows):
-    """Rows of a cut joint, from the displacement, the relative twist and its rate in C."""
+def put_parts(model, l, virtual, b, moved, x, x_dot, rows):
+    """Rows of cut joint l, from the displacement, the relative twist and its rate in C."""
+    kind, pitch = loop_kind(model, l), loop_pitch(model, l)
+    first, count = loop_virtuals(model, l) if virtual else loop_rows(model, l)
     for r in range(count):
         put_row(rows, first + r, b, read(kind, pitch, virtual, r, moved),
                 (read(kind, pitch, virtual, r, x[2]), read(kind, pitch, virtual, r, x[3])),
@@ -47,26 +50,26 @@ def put_parts(kind, pitch, virtual, first, count, b, moved, x, x_dot, rows):
 
 
 @inline
-def vary_cut(model, l, work, lam, one, lam_2, b, passes, rows):
+def vary_cut(model, l, work, multipliers, b, passes, rows):
     """Rows of cut joint l, and its wrench on the links."""
     kind, C, first, count = rows_in(SCALAR, model, work, l, False)
-    pitch, (A, B) = loop_pitch(model, l), loop_frames(SCALAR, model, work, l)
+    pitch, (A, B), (lam, lam_1, lam_2) = loop_pitch(model, l), loop_frames(SCALAR, model, work, l), multipliers
     side_a, side_b = sides(model, work, passes, l)
     M, L, x, x_dot = relative_motion(kind, False, C, side_a, side_b)
     moved = residual_rate(kind, pitch, compose(inverse(A), B), Ad_inverse(A, add6(M[1], L[1])))
-    put_parts(kind, pitch, False, first, count, b, moved, x, x_dot, rows)
+    put_parts(model, l, False, b, moved, x, x_dot, rows)
     F = (cut_wrench(SCALAR, kind, pitch, False, first, count, lam),
-         cut_wrench(SCALAR, kind, pitch, False, first, count, one.L),
+         cut_wrench(SCALAR, kind, pitch, False, first, count, lam_1),
          cut_wrench(LANES, kind, pitch, False, first, count, lam_2), zero6(LANES))
     push_sides(model, passes, l, M, L, out_of(C, F))
 
 
 @kernel_in_place
-def vary_cuts(model, work, lam, one, lam_2, b, passes, rows):
+def vary_cuts(model, work, multipliers, b, passes, rows):
     """Rows and wrenches of all active cut joints."""
     for l in range(loop_count(model)):
         if is_cut(model, l) and is_active(model, l):
-            vary_cut(model, l, work, lam, one, lam_2, b, passes, rows)
+            vary_cut(model, l, work, multipliers, b, passes, rows)
 
 
 @kernel_in_place
@@ -74,17 +77,17 @@ def vary_readers(model, work, b, passes, readers):
     """The virtual velocities of cut joints, as `vary_cut` treats their rows; the residuals are their coordinates."""
     for l in range(loop_count(model)):
         if is_cut(model, l):
-            kind, C, first, count = rows_in(SCALAR, model, work, l, True)
+            kind, C, _, _ = rows_in(SCALAR, model, work, l, True)
             side_a, side_b = sides(model, work, passes, l)
             M, L, x, x_dot = relative_motion(kind, True, C, side_a, side_b)
-            put_parts(kind, loop_pitch(model, l), True, first, count, b, Ad_inverse(C, add6(M[1], L[1])), x, x_dot,
-                      readers)
+            put_parts(model, l, True, b, Ad_inverse(C, add6(M[1], L[1])), x, x_dot, readers)
 
 
 @inline
-def vary_coupling(model, l, lam_2, one, two, N_12, X_12, b, spread, rows, force):
+def vary_coupling(model, l, lam_2, along, b, spread, rows, force):
     """The row c . v of a coupling, and its forces c lambda."""
-    at, row, width = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l)[0], N_12.shape[1] // WIDTH
+    (_, two, _, X_12), at, row = along, loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l)[0]
+    width = X_12.shape[1] // WIDTH
     zero = splat(LANES, 0.0)
     g, psi, mixed, phi = -number_change(spread, of_loop(model, l, LENGTH_AT)), zero, zero, zero
     for j in range(dof_total(model)):
@@ -96,13 +99,13 @@ def vary_coupling(model, l, lam_2, one, two, N_12, X_12, b, spread, rows, force)
     put_row(rows, row, b, g, (psi, mixed), (phi, zero))
 
 
-@late(MODEL, VECTOR, VECTOR, *VARIED, MATRIX, MATRIX, types.int64, VECTOR, PASSES, ROWS, MATRIX)
-def vary_others(model, work, lam, one, two, N_12, X_12, b, lam_2, passes, rows, force):
+@late(MODEL, VECTOR, types.UniTuple(VECTOR, 3), ALONG, types.int64, PASSES, ROWS, MATRIX)
+def vary_others(model, work, multipliers, along, b, passes, rows, force):
     """Rows of contacts and their wrenches on the links; rows of couplings and their forces."""
     for l in range(loop_count(model)):
         if is_cut(model, l) or not is_active(model, l):
             continue
         if family_of(model, l) == CONTACT:
-            vary_contact(model, l, work, (lam, one.L, lam_2), b, passes, rows)
+            vary_contact(model, l, work, multipliers, b, passes, rows)
         elif family_of(model, l) != CUSTOM:
-            vary_coupling(model, l, lam_2, one, two, N_12, X_12, b, passes.spread, rows, force)
+            vary_coupling(model, l, multipliers[2], along, b, passes.spread, rows, force)

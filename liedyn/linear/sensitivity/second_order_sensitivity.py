@@ -12,11 +12,23 @@ along direction 1, from the place that direction 2 has reached. In world axes, a
 
 and displacements add up to e_1 + t_1, e_2 + t_2, e_12 + ad(e_1, t_2) + t_12. Wrenches are carried back by the dual.
 This is the chain rule, exact to rounding (hyper-dual numbers: Fike and Alonso 2011, here on SE(3)).
+
+With d of `liedyn.lie.exponential`, the inverse Jacobians of SO(3) are 1 + h [phi] + d [phi]^2; they map angular
+displacements to changes of phi. The displacements are seen from the frame where phi begins for h = -1/2 (left
+Jacobian), and from the frame where it ends for h = 1/2 (right Jacobian).
 """
 from liedyn.lie.algebra import (
-    Ad, Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, neg6, scale6, sub6,
+    Ad, Ad_dual_inverse, Ad_inverse, ad, add6, dot, dot6, inertia_times, minus_ad_dual, neg6, scale6,
+    sub6,
 )
+from liedyn.lie.exponential import coefficient_d, polynomial_times, rate_d, second_rate_d
 from liedyn.machine.compiled.jit import inline
+from liedyn.machine.simd.lanes import LANES
+from liedyn.mechanics.constraints.jets import (
+    ZERO3, composed, jet_add, jet_cross, jet_dot, jet_multiple, jet_scale, linear, linear_in_both, product,
+    with_constant,
+)
+from liedyn.model.packed_records import zero3
 
 # ---- displacements (t_1, t_2, t_12)
 
@@ -68,35 +80,9 @@ def wrench_carried_back(H, t):
     return H[0], F_1, F_2, sub6(sub6(G_12, minus_ad_dual(t[0], F_2)), minus_ad_dual(t[2], H[0]))
 
 
-@inline
-def plus(x, y):
-    return add6(x[0], y[0]), add6(x[1], y[1]), add6(x[2], y[2]), add6(x[3], y[3])
-
-
-@inline
-def minus(x, y):
-    return sub6(x[0], y[0]), sub6(x[1], y[1]), sub6(x[2], y[2]), sub6(x[3], y[3])
-
-
-@inline
-def negative(x):
-    return neg6(x[0]), neg6(x[1]), neg6(x[2]), neg6(x[3])
-
-
-@inline
-def bracket(x, y):
-    """ad_x y."""
-    return (ad(x[0], y[0]), add6(ad(x[1], y[0]), ad(x[0], y[1])), add6(ad(x[2], y[0]), ad(x[0], y[2])),
-            add6(add6(ad(x[3], y[0]), ad(x[0], y[3])), add6(ad(x[1], y[2]), ad(x[2], y[1]))))
-
-
-@inline
-def dual_bracket(x, F):
-    """-ad*_x F."""
-    return (minus_ad_dual(x[0], F[0]), add6(minus_ad_dual(x[1], F[0]), minus_ad_dual(x[0], F[1])),
-            add6(minus_ad_dual(x[2], F[0]), minus_ad_dual(x[0], F[2])),
-            add6(add6(minus_ad_dual(x[3], F[0]), minus_ad_dual(x[0], F[3])),
-                 add6(minus_ad_dual(x[1], F[2]), minus_ad_dual(x[2], F[1]))))
+plus, minus, negative = linear_in_both(add6), linear_in_both(sub6), linear(neg6)
+bracket, dual_bracket = product(ad, add6), product(minus_ad_dual, add6)
+"""ad_x y and -ad*_x F."""
 
 
 @inline
@@ -106,16 +92,10 @@ def momentum(I, dI, x):
             add6(inertia_times(I, x[3]), inertia_times(dI, x[1])))
 
 
-@inline
-def seen_in(C, x):
-    """Components of x in C, if C is displaced together with the frame from which x is seen."""
-    return Ad_inverse(C, x[0]), Ad_inverse(C, x[1]), Ad_inverse(C, x[2]), Ad_inverse(C, x[3])
-
-
-@inline
-def out_of(C, F):
-    """The wrench whose components in C are F."""
-    return Ad_dual_inverse(C, F[0]), Ad_dual_inverse(C, F[1]), Ad_dual_inverse(C, F[2]), Ad_dual_inverse(C, F[3])
+seen_in = with_constant(Ad_inverse)
+"""Components of x in C, if C is displaced together with the frame from which x is seen."""
+out_of = with_constant(Ad_dual_inverse)
+"""The wrench whose components in C are F."""
 
 
 @inline
@@ -129,3 +109,30 @@ def constant_in(A, W):
 def power(x, F):
     """The parts of F . x that vary along direction 2, if x does not vary."""
     return dot6(x, F[2]), dot6(x, F[3])
+
+
+# ---- vectors and rotation vectors
+
+@inline
+def coefficient(phi):
+    """d at the square of phi, as a quadruple; the rates of `liedyn.lie.exponential` are twice those by the square."""
+    square = jet_dot(phi, phi)
+    d = coefficient_d(square[0])
+    rate = rate_d(square[0], d)
+    return composed(d, 0.5 * rate, 0.25 * second_rate_d(square[0], d, rate), square)
+
+
+@inline
+def inverse_jacobian_times(phi, h, x):
+    """(1 + h [phi] + d [phi]^2) x."""
+    turned = jet_cross(phi, x)
+    return jet_add(x, jet_add(jet_multiple(h, turned), jet_scale(coefficient(phi), jet_cross(phi, turned))))
+
+
+@inline
+def rotation_vector(phi, h, w_1, w_2, w_12):
+    """phi as a quadruple; w_12 is the change along direction 2 of the angular displacement w_1."""
+    d, still = coefficient_d(dot(phi, phi)), zero3(LANES)
+    phi_1, phi_2 = polynomial_times(phi, h, d, w_1), polynomial_times(phi, h, d, w_2)
+    moved = inverse_jacobian_times((phi, ZERO3, phi_2, still), h, (w_1, ZERO3, w_12, still))
+    return phi, phi_1, phi_2, moved[2]

@@ -14,7 +14,7 @@ from liedyn.linear.outputs import output_plan
 from liedyn.linear.sensitivity.changes import SHIFT
 from liedyn.linear.sensitivity.friction_sensitivity import Friction
 from liedyn.linear.sensitivity.law_sensitivity import make_slopes, slope_states
-from liedyn.linear.sensitivity.linear_model import GEOMETRIC, Derivatives, LinearModels
+from liedyn.linear.sensitivity.linear_model import GEOMETRIC, Besides, Chosen, Derivatives, LinearModels
 from liedyn.linear.sensitivity.model_parameters import all_changes, chosen, measured
 from liedyn.linear.sensitivity.output_sensitivity import Outputs
 from liedyn.linear.sensitivity.variations import Motion
@@ -35,13 +35,10 @@ from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import N_ROWS
 
 if TYPE_CHECKING:
-    from liedyn.typing import Array, Complexes
-
-if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from liedyn.model.robot import Robot
-    from liedyn.typing import ArrayLike, IndependentNames
+    from liedyn.typing import Array, ArrayLike, Complexes, IndependentNames
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -264,9 +261,10 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     for b in range(0, count, size):
         part = slice(b, b + size)
         motion = Motion(q[part], v[part], a[part], lam[part])
-        models = LinearModels(robot, lead, y, w, R_y[part], R_w[part], motion, M[part], rank[part], inputs[part],
-                              _part(slopes, part), b, outputs and outputs.part(part),
-                              contacts and Friction(robot, contacts, motion))
+        besides = Besides(_part(slopes, part), outputs and outputs.part(part),
+                          contacts and Friction(robot, contacts, motion))
+        models = LinearModels(robot, (lead, b), Chosen(y, w, R_y[part], R_w[part]), motion, M[part], rank[part],
+                              inputs[part], besides)
         found.append(models.derivatives(names, changes))
     arrays = {key: np.concatenate(x).reshape(lead + x[0].shape[1:]) for key, *x in zip(Derivatives._fields, *found)}
     return Sensitivity(parameters=names, model=model, **arrays)

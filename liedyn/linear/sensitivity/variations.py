@@ -17,18 +17,18 @@ from numba import types
 
 from liedyn.lie.algebra import add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual
 from liedyn.linear.sensitivity.changes import (
-    ARMATURE, CHANGES, DAMPING, GRAVITY, INERTIA, RECORD, REST, STIFFNESS, put_changes, spread_size,
+    ARMATURE, CHANGES, DAMPING, GRAVITY, INERTIA, REST, STIFFNESS, change_of, put_changes, spread_size,
 )
 from liedyn.linear.sensitivity.link_sensitivity import (
-    FLOATS, LANED, Directions, Passes, add_joint_forces, gather_forces, vary_links,
+    FLOATS, LANED, Along, Columns, Passes, add_joint_forces, gather_forces, vary_links,
 )
 from liedyn.linear.sensitivity.row_sensitivity import (
-    ROWS, VARIED, put_multipliers, vary_cuts, vary_others, vary_readers,
+    ALONG, ROWS, put_multipliers, vary_cuts, vary_others, vary_readers,
 )
 from liedyn.linear.sensitivity.two_frames import Rows
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
 from liedyn.machine.linalg.gauss_jordan import clear
-from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, load, take_matrix, take_vector
+from liedyn.machine.simd.lanes import SCALAR, WIDTH, load, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import clear_block
 from liedyn.mechanics.tree.kinematics import (
@@ -46,7 +46,7 @@ from liedyn.model.packed_records import (
 def rests(changes, first, end):
     """True if parameters first to end - 1 change forces only."""
     for c in range(changes.first[first], changes.first[end]):
-        kind = integer(changes.records, RECORD * c)
+        kind = change_of(changes, c).kind
         if not (kind == INERTIA or kind == GRAVITY or kind == ARMATURE or kind == DAMPING or kind == STIFFNESS
                 or kind == REST):
             return False
@@ -63,8 +63,9 @@ def bear(model, work, i, F, k, force):
 
 
 @inline
-def add_change(model, work, q, v, a, kind, what, numbers, at, k, force):
+def add_change(model, work, motion, change, k, force):
     """Adds the effect of one change to column k; needs `world_motion`."""
+    (kind, what, numbers, at), (q, v, a, _) = change, motion
     x = load(SCALAR, numbers, at)
     if kind == INERTIA:
         V, A = twist_of(SCALAR, work, what), acceleration_of(SCALAR, model, work, what)
@@ -85,13 +86,12 @@ def add_change(model, work, q, v, a, kind, what, numbers, at, k, force):
 
 
 @inline
-def put_column_at_rest(model, work, q, v, a, changes, k, force):
+def put_column_at_rest(model, work, motion, changes, k, force):
     """Column k of `force`, for a parameter that changes forces only; needs `world_motion`."""
     for j in range(force.shape[0]):
         force[j, k] = 0.0
     for c in range(changes.first[k], changes.first[k + 1]):
-        add_change(model, work, q, v, a, integer(changes.records, RECORD * c), integer(changes.records, RECORD * c + 1),
-                   changes.numbers, integer(changes.records, RECORD * c + 2), k, force)
+        add_change(model, work, motion, change_of(changes, c), k, force)
 
 
 Motion = namedtuple("Motion", "q v a lam")
@@ -114,22 +114,22 @@ def variations_size(model):
 
 
 @inline
-def vary_block(model, motion, one, two, N_12, X_12, b, world, lam_2, passes, out):
+def vary_block(model, motion, along, b, world, lam_2, passes, out):
     """All variations in block b of the columns; needs `world_positions` and `put_changes`."""
-    q, v, a, lam = motion
-    vary_links(model, v, a, world, one, two, N_12, X_12, b, True, passes)
+    vary_links(model, motion, world, along, b, True, passes)
     clear_block(out.force, b)
     clear_block(out.mixed, b)
     for each in out.rows:  # rows that are switched off stay zero
         clear_block(each, b)
-    put_multipliers(two, b, lam_2)
+    put_multipliers(along.two, b, lam_2)
+    multipliers = motion.lam, along.one.L, lam_2
     if out.readers.g.shape[0] > 0:
         vary_readers(model, world, b, passes, out.readers)
-    vary_cuts(model, world, lam, one, lam_2, b, passes, out.rows)
+    vary_cuts(model, world, multipliers, b, passes, out.rows)
     if not all_cut(model):
-        vary_others(model, world, lam, one, two, N_12, X_12, b, lam_2, passes, out.rows, out.force)
-    gather_forces(model, world, one, two, N_12, b, passes, out.force, out.mixed)
-    add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, out.force, out.mixed)
+        vary_others(model, world, multipliers, along, b, passes, out.rows, out.force)
+    gather_forces(model, world, along, b, passes, out.force, out.mixed)
+    add_joint_forces(model, motion, along, b, passes, out.force, out.mixed)
 
 
 @inline
@@ -141,16 +141,28 @@ def take_passes(model, work):
         take_vector(work, WIDTH * LANED * links))
 
 
-@late(MODEL, CHANGES, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, VARIATIONS)
-def vary_both(model, changes, motion, one, two, N_12, X_12, work, out):
-    """All variations, for as many columns as `two` has; N_12 and X_12 are mixed variations of q and v (nv, padded)."""
+@inline
+def take_still(work, n, m):
+    """Directions in which the state does not vary, one register of them, taken from a workspace."""
+    one = Columns(take_vector(work, n), take_vector(work, n), take_vector(work, n), take_vector(work, m))
+    none, no_rows = take_matrix(work, n, WIDTH), take_matrix(work, m, WIDTH)
+    for each in one:
+        each[:] = 0.0
+    clear(none)
+    clear(no_rows)
+    return Along(one, Columns(none, none, none, no_rows), none, none)
+
+
+@late(MODEL, CHANGES, MOTION, ALONG, VECTOR, VARIATIONS)
+def vary_both(model, changes, motion, along, work, out):
+    """All variations, for as many columns as direction 2 has."""
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     lam_2, passes = take_passes(model, work)
     world_positions(SCALAR, model, motion.q, world)
-    for b in range(N_12.shape[1] // WIDTH):
+    for b in range(along.N_12.shape[1] // WIDTH):
         put_changes(model, changes, b, world, passes.spread)
-        vary_block(model, motion, one, two, N_12, X_12, b, world, lam_2, passes, out)
+        vary_block(model, motion, along, b, world, lam_2, passes, out)
 
 
 @inline
@@ -170,12 +182,7 @@ def put_partials(model, changes, motion, work, force, phi, psi, g):
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     world_motion(SCALAR, model, motion.q, motion.v, motion.a, world)
-    still = Directions(take_vector(work, n), take_vector(work, n), take_vector(work, n), take_vector(work, m))
-    for each in still:
-        each[:] = 0.0
-    none, no_rows, unread = take_matrix(work, n, WIDTH), take_matrix(work, m, WIDTH), take_matrix(work, 0, WIDTH)
-    clear(none)
-    clear(no_rows)
+    along, unread = take_still(work, n, m), take_matrix(work, 0, WIDTH)
     out = Varied(take_matrix(work, n, WIDTH), take_matrix(work, n, WIDTH), Rows(
         take_matrix(work, m, WIDTH), take_matrix(work, m, WIDTH), take_matrix(work, m, WIDTH),
         take_matrix(work, m, WIDTH), take_matrix(work, m, WIDTH)), Rows(unread, unread, unread, unread, unread))
@@ -185,11 +192,10 @@ def put_partials(model, changes, motion, work, force, phi, psi, g):
         moves = not rests(changes, first, end)
         if moves:
             put_changes(model, changes, first // WIDTH, world, passes.spread)
-            vary_block(model, motion, still, Directions(none, none, none, no_rows), none, none, 0, world, lam_2, passes,
-                       out)
+            vary_block(model, motion, along, 0, world, lam_2, passes, out)
         for k in range(first, end):
             if not moves:
-                put_column_at_rest(model, world, motion.q, motion.v, motion.a, changes, k, force)
+                put_column_at_rest(model, world, motion, changes, k, force)
             for j in range(n if moves else 0):
                 force[j, k] = out.force[j, k - first]
             for r in range(m):

@@ -1,15 +1,57 @@
 """Numbers and vectors with their derivatives in two directions, to second order.
 
-A jet is (x, x_t, x_d, x_td): a value, its rate in time, its derivative in a direction, and the rate's derivative. One
-formula for the velocity of a constraint, evaluated on jets, gives its acceleration and all derivatives of both, exact
-to rounding, by the chain rule (hyper-dual numbers: Fike and Alonso 2011).
+A jet is (x, x_1, x_2, x_12): a value, its derivatives along two directions, and the derivative of x_1 along direction
+2. Linear functions act on each part, products follow the product rule: exact to rounding (hyper-dual numbers: Fike and
+Alonso 2011). `linear`, `linear_in_both`, `with_constant` and `product` make functions of jets of those of values.
+
+In the rows of constraints direction 1 is time, (x, x_t, x_d, x_td): one formula for the velocity of a constraint,
+evaluated on jets, gives its acceleration and all derivatives of both.
 """
 import math
+import operator
 
 from liedyn.lie.algebra import add, cross, dot, scale, sub
 from liedyn.machine.compiled.jit import inline
 
 ZERO3 = (0.0, 0.0, 0.0)
+
+
+def linear(function):
+    """f(x)."""
+    @inline
+    def of_parts(x):
+        return function(x[0]), function(x[1]), function(x[2]), function(x[3])
+
+    return of_parts
+
+
+def linear_in_both(function):
+    """A sum or difference f(x, y)."""
+    @inline
+    def of_parts(x, y):
+        return function(x[0], y[0]), function(x[1], y[1]), function(x[2], y[2]), function(x[3], y[3])
+
+    return of_parts
+
+
+def with_constant(function):
+    """f(c, x) for a c that does not vary."""
+    @inline
+    def of_parts(c, x):
+        return function(c, x[0]), function(c, x[1]), function(c, x[2]), function(c, x[3])
+
+    return of_parts
+
+
+def product(function, add):
+    """A product f(x, y), linear in each factor, whose values are added by `add`."""
+    @inline
+    def of_parts(x, y):
+        return (function(x[0], y[0]), add(function(x[1], y[0]), function(x[0], y[1])),
+                add(function(x[2], y[0]), function(x[0], y[2])),
+                add(add(function(x[3], y[0]), function(x[0], y[3])), add(function(x[1], y[2]), function(x[2], y[1]))))
+
+    return of_parts
 
 
 @inline
@@ -18,39 +60,17 @@ def constant(x):
     return x, ZERO3, ZERO3, ZERO3
 
 
-@inline
-def jet_add(a, b):
-    return add(a[0], b[0]), add(a[1], b[1]), add(a[2], b[2]), add(a[3], b[3])
+jet_add, jet_sub, jet_multiple = linear_in_both(add), linear_in_both(sub), with_constant(scale)
+jet_scale, jet_cross, jet_dot = product(scale, add), product(cross, add), product(dot, operator.add)
+"""Sums, differences, a constant times a vector; number times vector and products of vectors."""
+sum_of, times = linear_in_both(operator.add), product(operator.mul, operator.add)
+"""The sum and the product of numbers."""
 
 
 @inline
-def jet_sub(a, b):
-    return sub(a[0], b[0]), sub(a[1], b[1]), sub(a[2], b[2]), sub(a[3], b[3])
-
-
-@inline
-def jet_scale(s, a):
-    """Number times vector, both jets."""
-    return (scale(s[0], a[0]), add(scale(s[1], a[0]), scale(s[0], a[1])), add(scale(s[2], a[0]), scale(s[0], a[2])),
-            add(add(scale(s[3], a[0]), scale(s[1], a[2])), add(scale(s[2], a[1]), scale(s[0], a[3]))))
-
-
-@inline
-def jet_multiple(c, a):
-    """A constant times a vector."""
-    return scale(c, a[0]), scale(c, a[1]), scale(c, a[2]), scale(c, a[3])
-
-
-@inline
-def jet_dot(a, b):
-    return (dot(a[0], b[0]), dot(a[1], b[0]) + dot(a[0], b[1]), dot(a[2], b[0]) + dot(a[0], b[2]),
-            dot(a[3], b[0]) + dot(a[1], b[2]) + dot(a[2], b[1]) + dot(a[0], b[3]))
-
-
-@inline
-def jet_cross(a, b):
-    return (cross(a[0], b[0]), add(cross(a[1], b[0]), cross(a[0], b[1])), add(cross(a[2], b[0]), cross(a[0], b[2])),
-            add(add(cross(a[3], b[0]), cross(a[1], b[2])), add(cross(a[2], b[1]), cross(a[0], b[3]))))
+def jet_along(s, u):
+    """A number times a constant vector u."""
+    return scale(s[0], u), scale(s[1], u), scale(s[2], u), scale(s[3], u)
 
 
 @inline
@@ -72,12 +92,17 @@ def jet_zero(a):
 
 
 @inline
+def composed(f, first, second, s):
+    """f(s) of a number s, from f and its derivatives there."""
+    return f, first * s[1], first * s[2], first * s[3] + second * s[1] * s[2]
+
+
+@inline
 def jet_inverse_root(s):
     """1 / sqrt(s) of a number."""
     f = 1.0 / math.sqrt(s[0])  # f(s) = s^-1/2
     first = -0.5 * f / s[0]
-    second = -1.5 * first / s[0]
-    return f, first * s[1], first * s[2], first * s[3] + second * s[1] * s[2]
+    return composed(f, first, -1.5 * first / s[0], s)
 
 
 @inline

@@ -136,16 +136,23 @@ def vary_accelerations(lane, model, work, displaced, X, b, variations):
         put6(LANES, variations, varied(i, DA), add6(dA, ad(dV, sub6(V, Vp))))
 
 
+@inline
+def put_added(lane, model, work, i, D, b, variations):
+    """Stores the contribution of D to dA of link i, and returns it."""
+    added = add6(variation_of(variations, parent(model, i), ADDED), along_joint(lane, model, work, i, D, b))
+    put6(LANES, variations, varied(i, ADDED), added)
+    return added
+
+
 @kernel_in_place
 def vary_wrenches(lane, model, work, bodies, D, b, variations):
     """Contribution of D to dA, and dF of each link alone."""
     for i in range(link_count(model)):
-        added = add6(variation_of(variations, parent(model, i), ADDED), along_joint(lane, model, work, i, D, b))
+        added = put_added(lane, model, work, i, D, b, variations)
         V, I = twist_of(lane, work, i), get_inertia(lane, bodies, of_body(i, 0))
         dV, dA = variation_of(variations, i, DV), add6(variation_of(variations, i, DA), added)
         dF = add6(inertia_times(I, dA), minus_ad_dual(V, inertia_times(I, dV)))
         dF = add6(dF, minus_ad_dual(dV, get6(lane, bodies, of_body(i, MOMENTUM))))
-        put6(LANES, variations, varied(i, ADDED), added)
         put6(LANES, variations, varied(i, DF), dF)
 
 

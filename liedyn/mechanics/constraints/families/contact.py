@@ -31,8 +31,8 @@ from liedyn.mechanics.constraints.constraint_frames import loop_frames
 from liedyn.mechanics.constraints.families.cut import carry_wrench
 from liedyn.mechanics.constraints.jets import ZERO3, constant
 from liedyn.mechanics.constraints.relative import (
-    path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
-    side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
+    ZERO6, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
+    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
 from liedyn.mechanics.tree.tangent_recursion import vary_push
 from liedyn.model.constraint_records import loop_at, loop_kind, loop_links, present_rows
@@ -42,7 +42,7 @@ from liedyn.model.kinds import (
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
 from liedyn.model.packed_records import get3
 
-_E = (0.0, 0.0, 1.0)
+UNIT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def velocity_rows(on):
@@ -72,7 +72,7 @@ def velocity_rows(on):
             s = sub(v, multiple(r, cross(w, n)))
             t = sub(s, scale(dot(n, s), n))
             return dot(n, v), component(t, 0), component(t, 1), component(t, 2)
-        e = constant(_E)
+        e = constant(UNIT[2])
         c = add(v, multiple(-r, cross(w, e)))
         if kind == DISK_ON_PLANE:
             u = unit(sub(e, scale(component(d, 2), d)))
@@ -184,14 +184,6 @@ def perturbed(p, d, x, x_dot, y, y_q, y_dot_q):
 
 
 @inline
-def pushed(p, d, x, x_dot, y, y_dot_v):
-    """p, d, w, v as jets in time and along a velocity y, which changes the rates of p and d, and x_dot by y_dot_v."""
-    w, v = x
-    return ((p, v, ZERO3, y[1]), (d, cross(w, d), ZERO3, cross(y[0], d)), (w, x_dot[0], y[0], y_dot_v[0]),
-            (v, x_dot[1], y[1], y_dot_v[1]))
-
-
-@inline
 def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
     """dpsi/dq, dphi/dq, dphi/dv (m, nv) of an active contact; needs positions to accelerations in `work`."""
     kind = loop_kind(model, l)
@@ -208,7 +200,7 @@ def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
         y_q, y_dot_q, y_dot_v = relative_derivatives(model, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
         pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
         by_q = velocity_jets(kind, L, r, pj, dj, wj, vj)
-        pj, dj, wj, vj = pushed(p, d, x, x_dot, y, y_dot_v)
+        pj, dj, wj, vj = perturbed(p, d, x, x_dot, ZERO6, y, y_dot_v)  # y changes the rates alone
         by_v = velocity_jets(kind, L, r, pj, dj, wj, vj)
         for k in range(count):
             psi_q[first + k, j] = by_q[k][2]
@@ -218,51 +210,59 @@ def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
 
 
 @inline
-def weighted(rows, count, lam, first, part):
-    """Sum of lambda times one part of each row's jet."""
-    total = 0.0
-    for k in range(count):
-        total += lam[first + k] * rows[k][part]
-    return total
+def size_of(lam, first, count, k):
+    """The multiplier of row k as a constant number, zero if there is no such row."""
+    return lam[first + k] if k < count else 0.0, 0.0, 0.0, 0.0
 
 
 @inline
-def contact_wrench(kind, L, r, p, d, count, lam, first):
-    """W^T lambda in C: the coefficients of w and v in the rows."""
-    e = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-    F, M = ZERO3, ZERO3
+def sizes_of(model, l, lam):
+    """Multipliers of the four rows of contact l."""
+    first, count = present_rows(model, l)
+    return (size_of(lam, first, count, 0), size_of(lam, first, count, 1), size_of(lam, first, count, 2),
+            size_of(lam, first, count, 3))
+
+
+@inline
+def varied_wrench(kind, L, r, p, d, sizes):
+    """W^T lambda in C, moment and force as jets, for jets p, d and four jets lambda: the coefficients of w and v."""
+    still = jets.jet_multiple(0.0, p)
+    moment, force = still, still
     for k in range(3):
-        u = e[k]
-        turn = velocity_jets(kind, L, r, constant(p), constant(d), constant(u), constant(ZERO3))
-        push = velocity_jets(kind, L, r, constant(p), constant(d), constant(ZERO3), constant(u))
-        M = add(M, scale(weighted(turn, count, lam, first, 0), u))
-        F = add(F, scale(weighted(push, count, lam, first, 0), u))
-    return M, F
+        u = UNIT[k], still[1], still[2], still[3]
+        turn, push = velocity_jets(kind, L, r, p, d, u, still), velocity_jets(kind, L, r, p, d, still, u)
+        for i in range(4):
+            moment = jets.jet_add(moment, jets.jet_along(jets.times(sizes[i], turn[i]), UNIT[k]))
+            force = jets.jet_add(force, jets.jet_along(jets.times(sizes[i], push[i]), UNIT[k]))
+    return moment, force
+
+
+@inline
+def contact_wrench(kind, L, r, p, d, sizes):
+    """W^T lambda in C."""
+    moment, force = varied_wrench(kind, L, r, constant(p), constant(d), sizes)
+    return moment[0], force[0]
+
+
+@inline
+def contact_wrench_variation(kind, L, r, p, d, y, sizes):
+    """The change of `contact_wrench` in C when p and d move by the relative displacement y, of floats or lanes."""
+    zero = scale(0.0, y[1])
+    moment, force = varied_wrench(kind, L, r, (p, ZERO3, y[1], zero), (d, ZERO3, cross(y[0], d), zero), sizes)
+    return moment[2], force[2]
 
 
 @inline
 def force_derivative(model, l, q, work, lam, D):
-    """D += d(G^T lambda)/dq (nv, nv) of an active contact.
-
-    The wrench rotates with C, and changes in C with p and d: along j, G_i lambda is a row's jet for the twist of i.
-    """
-    kind = loop_kind(model, l)
+    """D += d(G^T lambda)/dq (nv, nv) of an active contact: the wrench rotates with C, and changes in C with p and d."""
+    kind, sizes = loop_kind(model, l), sizes_of(model, l, lam)
     L, r, p, d, C = contact(model, work, l)
-    first, count = present_rows(model, l)
-    F = contact_wrench(kind, L, r, p, d, count, lam, first)
-    carry_wrench(model, work, l, kind, False, C, Ad_dual_inverse(C, F), D)
+    F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, sizes))
     ja, jb = path_ends(model, l)
     while ja != jb:
-        j = max(ja, jb)
-        y = relative_screw(SCALAR, model, work, j, jb > ja, C)
-        pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
-        ia, ib = path_ends(model, l)
-        while ia != ib:
-            i = max(ia, ib)
-            w, v = relative_screw(SCALAR, model, work, i, ib > ia, C)
-            rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
-            D[i, j] += weighted(rows, count, lam, first, 2)
-            ia, ib = toward_ground(model, ia, ib)
+        y = relative_screw(SCALAR, model, work, max(ja, jb), jb > ja, C)
+        dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, sizes))
+        carry_wrench(model, work, l, (ja, jb), (kind, False, C), F, dF, D)
         ja, jb = toward_ground(model, ja, jb)
 
 
@@ -297,37 +297,19 @@ def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
 def push(model, l, work, lam, bodies):
     """Add the contact's wrenches to those of the links."""
     L, r, p, d, C = contact(model, work, l)
-    first, count = present_rows(model, l)
-    F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
+    F = contact_wrench(loop_kind(model, l), L, r, p, d, sizes_of(model, l, lam))
     push_sides(SCALAR, model, l, Ad_dual_inverse(C, F), bodies)
-
-
-@inline
-def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
-    """The change of `contact_wrench` in C when p and d move by the relative displacement y, in lanes."""
-    zero = scale(0.0, y[1])
-    pj, dj = (p, ZERO3, y[1], zero), (d, ZERO3, cross(y[0], d), zero)
-    still, e = (ZERO3, ZERO3, zero, zero), ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-    dF, dM = zero, zero
-    for k in range(3):
-        u = (e[k], ZERO3, zero, zero)
-        turn, push = velocity_jets(kind, L, r, pj, dj, u, still), velocity_jets(kind, L, r, pj, dj, still, u)
-        for i in range(count):
-            dM = add(dM, scale(lam[first + i] * turn[i][2], e[k]))
-            dF = add(dF, scale(lam[first + i] * push[i][2], e[k]))
-    return dM, dF
 
 
 @inline
 def vary_wrench(model, l, work, lam, variations):
     """Variations of the contact's wrenches at constant lambda: they rotate with C, and change in C with p and d."""
-    kind = loop_kind(model, l)
+    kind, sizes = loop_kind(model, l), sizes_of(model, l, lam)
     L, r, p, d, C = contact(model, work, l)
-    first, count = present_rows(model, l)
     eta = side_variations(SCALAR, model, work, variations, l)[0]
     y = Ad_inverse(C, sub6(eta[1], eta[0]))
-    F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
-    dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
+    F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, sizes))
+    dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, sizes))
     (a, b), (dF_a, dF_b) = loop_links(model, l), wrench_variations(model, l, kind, C, F, dF, variations)
     vary_push(variations, b, dF_b)
     vary_push(variations, a, dF_a)

@@ -7,7 +7,7 @@ virtual velocities. With x the components in C of the relative twist (see `liedy
 
 and a helical row combines two of them. Constraint wrenches are constant in C too.
 """
-from liedyn.lie.algebra import Ad_dual_inverse, add, compose, dot6, minus_ad_dual, sub6
+from liedyn.lie.algebra import Ad_dual_inverse, add, add6, compose, dot6, minus_ad_dual, sub6
 from liedyn.lie.exponential import inverse
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import put_element
@@ -15,7 +15,7 @@ from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.mechanics.constraints.constraint_frames import loop_frames
 from liedyn.mechanics.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual, residual_rate
 from liedyn.mechanics.constraints.relative import (
-    frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
+    ZERO6, frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
     relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
 from liedyn.mechanics.tree.kinematics import S, of_dof
@@ -202,24 +202,23 @@ def cut_wrench(lane, kind, pitch, virtual, first, count, lam):
 
 
 @inline
-def carry_wrench(model, work, l, kind, virtual, C, F, D):
-    """D += d(J^T F)/dq for a wrench F, in world coordinates, that is constant in C."""
-    ja, jb = path_ends(model, l)
-    while ja != jb:
-        j, j_on_b = max(ja, jb), jb > ja
-        Sj = get6(SCALAR, work, of_dof(model, j, S))
-        zeta = frame_turn(model, work, j, j_on_b, kind, virtual, C)
-        turned, carried = minus_ad_dual(zeta, F), minus_ad_dual(sub6(zeta, Sj), F)
-        ia, ib = path_ends(model, l)
-        while ia != ib:
-            i, i_on_b = max(ia, ib), ib > ia
-            # a joint after j on the same side, and j itself, turns with S_j
-            moves_along = i_on_b == j_on_b and dof_link(model, i) >= dof_link(model, j)
-            Si = get6(SCALAR, work, of_dof(model, i, S))
-            pulled = dot6(carried if moves_along else turned, Si)
-            D[i, j] += pulled if i_on_b else -pulled
-            ia, ib = toward_ground(model, ia, ib)
-        ja, jb = toward_ground(model, ja, jb)
+def carry_wrench(model, work, l, ends, frame, F, dF, D):
+    """Column of D += d(J^T F)/dq for the larger of two `ends`, along which the wrench F changes in its frame by dF.
+
+    F and dF are in world coordinates; the frame of the rows is (kind, virtual, C).
+    """
+    j, j_on_b = max(ends[0], ends[1]), ends[1] > ends[0]
+    Sj = get6(SCALAR, work, of_dof(model, j, S))
+    zeta = frame_turn(model, work, j, j_on_b, *frame)
+    turned, carried = add6(dF, minus_ad_dual(zeta, F)), add6(dF, minus_ad_dual(sub6(zeta, Sj), F))
+    ia, ib = path_ends(model, l)
+    while ia != ib:
+        i, i_on_b = max(ia, ib), ib > ia
+        # a joint after j on the same side, and j itself, turns with S_j
+        moves_along = i_on_b == j_on_b and dof_link(model, i) >= dof_link(model, j)
+        pulled = dot6(carried if moves_along else turned, get6(SCALAR, work, of_dof(model, i, S)))
+        D[i, j] += pulled if i_on_b else -pulled
+        ia, ib = toward_ground(model, ia, ib)
 
 
 @kernel_in_place
@@ -229,7 +228,10 @@ def cut_force_derivative_kernel(model, work, virtual, lam, D):
         if counts(model, l, virtual):
             kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
             F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(model, l), virtual, first, count, lam))
-            carry_wrench(model, work, l, kind, virtual, C, F, D)
+            ja, jb = path_ends(model, l)
+            while ja != jb:
+                carry_wrench(model, work, l, (ja, jb), (kind, virtual, C), F, ZERO6, D)
+                ja, jb = toward_ground(model, ja, jb)
 
 
 # ---- in many directions at once (`liedyn.mechanics.tree.tangent_recursion`)
