@@ -8,7 +8,7 @@ from benchmarks.tables import markdown
 from liedyn.tasks.optimal_motion.charts import Charts
 from liedyn.tasks.optimal_motion.collocation import Collocation
 from liedyn.tasks.optimal_motion.demands import condition
-from liedyn.tasks.optimal_motion.cost import Cost
+from liedyn.tasks.optimal_motion.cost import MotionCost
 from liedyn.tasks.optimal_motion.dynamics import Motion
 from liedyn.tasks.optimal_motion.guess import coordinates, way_points
 from liedyn.tasks.optimal_motion.program import Demands, Program
@@ -79,7 +79,8 @@ def ignoring(intervals):
     t = OpenCollocation(charts, mesh, POINTS)
     q = way_points(robot, nodes, None, t.part)
     x, free = coordinates(charts, t.chart, t.part, q, duration), np.tile([-np.inf, np.inf], (robot.nv, 1))
-    program = Program(t, Demands([], free, (duration,) * 2, conditions, None), Cost(robot, None), np.full(4, 10.0), 1.0)
+    demands = Demands([], free, (duration,) * 2, conditions, None)
+    program = Program(t, demands, MotionCost(robot, None), np.full(4, 10.0), 1.0)
     program.is_exact, program.known[:] = False, False  # second derivatives are known on the manifold only
     z = np.clip(t.layout.joined(x, np.zeros((t.layout.inputs, 4)), duration), program.low, program.high)
     options = Options(300, 1e-6, 1e-8, {}, False)

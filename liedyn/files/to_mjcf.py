@@ -5,6 +5,8 @@ Compensated weights: fields of bodies and free joints in MuJoCo, forces on robot
 A body's `gravcomp` is the fraction of its weight that a force at its centre of mass compensates. The armature of a free
 joint, along the world's axes, is a mass without weight at the origin of the body: here a body of its own, fixed there.
 """
+# mypy: ignore-errors
+
 from dataclasses import replace
 from xml.etree.ElementTree import Element, SubElement
 

@@ -2,6 +2,8 @@
 
 The linear model of one step of an integrator: what `liedyn.discretize` returns.
 """
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import math

@@ -10,7 +10,7 @@ import liedyn as ld
 from liedyn.machine.errors import ClosureError, InputError
 from liedyn.mechanics.constraints.checking import central_difference
 from liedyn.tasks.optimal_motion.charts import charts_about
-from liedyn.tasks.optimal_motion.cost import Cost
+from liedyn.tasks.optimal_motion.cost import MotionCost
 from liedyn.tasks.optimal_motion.demands import demands_of
 from liedyn.tasks.optimal_motion.program import Program
 from liedyn.tasks.optimal_motion.programs import Setting, first, mesh_of
@@ -52,7 +52,7 @@ def program(robot, start, goal, method, points, intervals=3, duration=(0.5, 2.0)
     """The nonlinear program of a call, and unknowns that are no optimum of it."""
     demands = demands_of(robot, start, goal, duration, bounds, True, path, (), periodic)
     setting = Setting(method, points, "scipy", Options(1, 1e-6, 1e-8, {}, False), None)
-    made, z = first(robot, setting, mesh_of(intervals, [0.0, 1.0]), demands, Cost(robot, cost), 1.0, None)
+    made, z = first(robot, setting, mesh_of(intervals, [0.0, 1.0]), demands, MotionCost(robot, cost), 1.0, None)
     rng = np.random.default_rng(1)
     moved = np.zeros(len(z))
     moved[made.free] = 0.05 * rng.normal(size=len(made.free)) * made.scale[made.free]

@@ -44,15 +44,17 @@ def readers_kernel(model, q, v):
 
 
 @kernel
-def motion_kernel(model, state, w_dot, R_constant, virtual, B, C, C_inverse, tolerance):
+def motion_kernel(model, state, w_dot, chosen, drive, tolerance):
     """(condition of R K, a, force = M a + h, size of its terms, tau, fields of the `Decomposition`).
 
-    `state` contains the forces that act already; h is the remaining bias.
+    `state` contains the forces that act already; h is the remaining bias. `chosen` are the constant rows R of the
+    coordinates, and the numbers of the virtual ones; `drive` is (B, C, C^-1).
 
     The condition is infinite if the independent coordinates do not determine the motion, and NaN if there are too
     many or too few of them; a, force and tau are zero then.
     """
     q, v, n = state.q, state.v, state.v.size
+    (R_constant, virtual), (B, C, C_inverse) = chosen, drive
     M, h, G, _, _, gamma = terms_kernel(model, q, v, state.f_ext)
     h = h - state.tau
     parts = decompose(G, B, C, C_inverse, ranking_of(model, tolerance))
@@ -77,8 +79,10 @@ def motion_kernel(model, state, w_dot, R_constant, virtual, B, C, C_inverse, tol
     return condition, a, force, np.abs(M) @ np.abs(a) + np.abs(h), acting @ force, parts
 
 
-class Motion:
+class DrivenState:
     """The forces and accelerations that the wanted accelerations of independent coordinates need at a state.
+
+    The state is (q, v, f_ext), `actuation` and `root` are what the functions `actuation` and `metric_root` return.
 
     Attributes
     ----------
@@ -97,11 +101,12 @@ class Motion:
         As for `inverse_dynamics`.
     """
 
-    def __init__(self, robot, q, v, w_dot, chosen, f_ext, actuators, B, root, tolerance):
-        self.robot, self.actuators, self.f_ext = robot, actuators, f_ext
+    def __init__(self, robot, state, w_dot, chosen, actuation, root, tolerance):
+        q, v, f_ext = state
+        self.robot, (self.actuators, B), self.f_ext = robot, actuation, f_ext
         self.condition, self.a, self.force, size, self.tau, parts = motion_kernel(
-            robot.packed, State(q, v, element_forces(robot, q, v), f_ext), w_dot, chosen.rows, chosen.virtual, B, *root,
-            tolerance)
+            robot.packed, State(q, v, element_forces(robot, q, v), f_ext), w_dot, (chosen.rows, chosen.virtual),
+            (B, *root), tolerance)
         raise_errors(robot.functions)
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):
@@ -114,7 +119,7 @@ class Motion:
         if parts.driven < len(parts.cosines):
             lost = np.abs(self.force @ parts.undriven)
             if (lost > NOTHING * (size @ np.abs(parts.undriven))).any():
-                judgement = judged(robot, parts, actuators)
+                judgement = judged(robot, parts, self.actuators)
                 raise ControllabilityError(f"{robot.name!r} cannot make this motion: {judgement}", judgement)
 
     def multipliers(self, tau):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.control.constrained.actuator_forces import Motion
+from liedyn.control.constrained.actuator_forces import DrivenState
 from liedyn.control.constrained.controllability import Controllability, actuation, controllability, judged
 from liedyn.control.constrained.decomposition import metric_root
 from liedyn.control.constrained.driven_motion import driven_motion_kernel, driven_motion_size
@@ -265,7 +265,7 @@ def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: Ar
     for b in range(len(q)):
         with of_the_batch(lead, b):
             actuators, B = actuation(robot, active, q[b])
-            motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)
+            motion = DrivenState(robot, (q[b], v[b], forces[b]), w_dot[b], chosen, (actuators, B), root, rank_tolerance)
             warn_if_poor(chosen, motion.condition)
             tau = motion.with_multipliers(rows, wanted[b]) if rows else motion.tau
         results.append((tau, np.linalg.pinv(B) @ tau, motion.a, motion.multipliers(tau)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.control.constrained.actuator_forces import Motion
+from liedyn.control.constrained.actuator_forces import DrivenState
 from liedyn.control.constrained.controllability import actuation, is_constant
 from liedyn.control.constrained.decomposition import metric_root
 from liedyn.control.constrained.gains import Signal, gain, require_stable
@@ -249,7 +249,7 @@ class PIDC(Feedback):
         self._integral.reset()
 
     def _motion(self, t, q, v):
-        """The `Motion` that the law demands, with its forces, to which the hybrid controller adds."""
+        """The `DrivenState` that the law demands, with its forces, to which the hybrid controller adds."""
         robot, w_dot = self._demanded(t, q, v)
         return self._motion_of(robot, q, v, w_dot)
 
@@ -263,10 +263,10 @@ class PIDC(Feedback):
         return robot, u
 
     def _motion_of(self, robot, q, v, u):
-        """The `Motion` with these accelerations."""
+        """The `DrivenState` with these accelerations."""
         B = self._B if is_constant(robot, self._active) else actuation(robot, self._active, q)[1]
-        return Motion(robot, q, v, u, self._coordinates.chosen, self._forces, self._actuators, B, self._root,
-                      self._tolerance)
+        return DrivenState(robot, (q, v, self._forces), u, self._coordinates.chosen, (self._actuators, B), self._root,
+                           self._tolerance)
 
     def _errors(self, robot, q, v, wanted):
         chosen = self._coordinates.chosen

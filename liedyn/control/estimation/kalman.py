@@ -11,7 +11,7 @@ from liedyn.control.estimation.measurement import measured
 from liedyn.control.estimation.observers import KalmanBucyFilter, KalmanFilter
 from liedyn.control.estimation.process_noise import state_noise
 from liedyn.control.regulation.lqr import equilibrium, sampled_model
-from liedyn.control.regulation.riccati import Unsolved, solved, undamped
+from liedyn.control.regulation.riccati import Riccati, Unsolved, solved, undamped
 from liedyn.machine.arguments import positive
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.tasks.cost_weights import weight
@@ -46,14 +46,8 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
         Measured outputs, named as in `linearize`; default: those that the robot declares.
     noise : {"inputs", "states"} or array_like, shape (x, ng)
         What the disturbances act on: forces of the actuators, rates of the states, or these through a matrix.
-    v : array_like, shape (nv,), optional
-        Velocity of a steady motion [rad/s, m/s]; default: at rest.
-    u : array_like, shape (nu,), optional
-        Inputs at the equilibrium; default: the smallest ones that hold the robot there (`inverse_dynamics`).
-    independent, speeds
-        Coordinates of the states, as for `linearize`.
-    rank_tolerance : float
-        Pivots of G below this fraction of the largest one count as zero.
+    v, u, independent, speeds, rank_tolerance
+        As for `lqr`.
 
     Returns
     -------
@@ -88,9 +82,9 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
     measurement = measured(robot, outputs)
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
-    P = solved(solve_continuous_are, now.A.T, now.C.T, Q, R, None, now.states, None, FILTER)
+    P = solved(solve_continuous_are, Riccati(now.A.T, now.C.T, Q, R), now.states, None, FILTER)
     L = np.linalg.solve(R, now.C @ P).T
-    return KalmanBucyFilter(now, now.C, now.D, measurement, deviation, u, L, P, rank_tolerance)
+    return KalmanBucyFilter(now, now, measurement, deviation, u, L, P)
 
 
 def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[str, Any],
@@ -150,6 +144,6 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
     model = sampled_model(deviation, u, h)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)
-    P = solved(solve_discrete_are, model.A.T, now.C.T, Q, R, None, now.states, undamped(now.A, h), FILTER)
+    P = solved(solve_discrete_are, Riccati(model.A.T, now.C.T, Q, R), now.states, undamped(now.A, h), FILTER)
     M = np.linalg.solve(now.C @ P @ now.C.T + R, now.C @ P).T
-    return KalmanFilter(model, now.C, now.D, measurement, deviation, u, M, P, rank_tolerance)
+    return KalmanFilter(model, now, measurement, deviation, u, M, P)

@@ -32,13 +32,13 @@ class Observer(Sensors):
     y: Array
     eigenvalues: Complexes
 
-    def __init__(self, model: Any, C: Array, D: Array, measurement: Any, deviation: Any, u: ArrayLike, L: Array,
-                 P: Array, tolerance: float) -> None:
-        self.model, self.C, self.D, self.L, self.P, self.u = model, C, D, L, P, u
+    def __init__(self, model: Any, now: Any, measurement: Any, deviation: Any, u: ArrayLike, L: Array,
+                 P: Array) -> None:
+        self.model, self.C, self.D, self.L, self.P, self.u = model, now.C, now.D, L, P, u
         self.outputs = measurement.labels
-        self._measurement, self._deviation, self._tolerance = measurement, deviation, tolerance
+        self._measurement, self._deviation = measurement, deviation
         self.y = measurement(deviation.robot, deviation.q, deviation.v, u)
-        self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - L @ C))
+        self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - L @ self.C))
 
     @property
     def robot(self) -> Robot:
@@ -239,9 +239,9 @@ class KalmanFilter(Observer, SamplingFilter):
     x: Array
     h: float
 
-    def __init__(self, model: DiscreteStateSpace, C: Array, D: Array, measurement: Any, deviation: Any, u: Array,
-                 M: Array, P: Array, tolerance: float) -> None:
-        super().__init__(model, C, D, measurement, deviation, u, model.A @ M, P, tolerance)
+    def __init__(self, model: DiscreteStateSpace, now: Any, measurement: Any, deviation: Any, u: Array, M: Array,
+                 P: Array) -> None:
+        super().__init__(model, now, measurement, deviation, u, model.A @ M, P)
         self.M, self.h = M, model.h
         self.reset()
 

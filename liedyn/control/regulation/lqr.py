@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
-from liedyn.control.regulation.riccati import Unsolved, solved, undamped
+from liedyn.control.regulation.riccati import Riccati, Unsolved, solved, undamped
 from liedyn.linear.feedback import LinearFeedback, single_state
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import flag, floats, positive, require_robot
@@ -185,7 +185,7 @@ def riccati(model, Q, R, N=None):
     from scipy.linalg import solve_continuous_are
 
     N = np.zeros(model.B.shape) if N is None else N
-    P = solved(solve_continuous_are, model.A, model.B, Q, R, N, model.states, None, REGULATOR)
+    P = solved(solve_continuous_are, Riccati(model.A, model.B, Q, R, N), model.states, None, REGULATOR)
     return np.linalg.solve(R, model.B.T @ P + N.T), P
 
 
@@ -234,7 +234,7 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
     model = sampled_model(deviation, u, h)
     Q, R, N = _weights(model, Q, R, N)
-    P = solved(solve_discrete_are, model.A, model.B, Q, R, N, model.states, undamped(now.A, h), REGULATOR)
+    P = solved(solve_discrete_are, Riccati(model.A, model.B, Q, R, N), model.states, undamped(now.A, h), REGULATOR)
     K = np.linalg.solve(R + model.B.T @ P @ model.B, model.B.T @ P @ model.A + N.T)
     return Regulator(model, deviation, u, K, P)
 

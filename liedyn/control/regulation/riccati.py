@@ -19,6 +19,16 @@ UNREACHED = 1e-9
 """Smallest singular value of [A - s B], with columns of size 1, of a mode that inputs affect."""
 
 
+class Riccati(NamedTuple):
+    """The numbers of a Riccati equation; for a filter with A^T in place of A and C^T in place of B."""
+
+    A: np.ndarray
+    B: np.ndarray
+    Q: np.ndarray
+    R: np.ndarray
+    N: np.ndarray | None = None
+
+
 class Unsolved(NamedTuple):
     """Words of the error message: what does not exist, and that B does not reach a motion, or Q does not contain it."""
 
@@ -32,14 +42,14 @@ def undamped(A, h):
     return np.exp(h * _unstable(np.linalg.eigvals(A), A, False))
 
 
-def solved(solve, A, B, Q, R, N, states, still, words):
-    """The stabilising solution of a Riccati equation; for a filter with A^T in place of A and C^T in place of B.
+def solved(solve, equation, states, still, words):
+    """The stabilising solution of a Riccati equation.
 
     Parameters
     ----------
     solve : callable
         ``solve_continuous_are`` or ``solve_discrete_are`` of SciPy.
-    A, B, Q, R, N : ndarray
+    equation : Riccati
     states : tuple of str
     still : ndarray or None
         In discrete time the result of `undamped`: a step of an integrator may add a little damping to motions that do
@@ -52,6 +62,7 @@ def solved(solve, A, B, Q, R, N, states, still, words):
     InputError
         No stabilising solution; the message names an unstable mode.
     """
+    A, B, Q, R, N = equation
     own, sampled = np.linalg.eigvals(A), still is not None
     still = _nearest(own, still) if sampled else own[:0]
     try:

@@ -2,6 +2,8 @@
 
 Pages that need no server and no network: viser's recorded scene, in one file.
 """
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import threading

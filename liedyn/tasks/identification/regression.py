@@ -6,6 +6,8 @@ With W = sum of sigma u v^T, the largest and the smallest singular value change 
 "velocities" u of the forces of a robot with the parameters v (which need not be physically consistent): so derivatives
 of inverse dynamics of two such robots suffice, whatever the number of parameters.
 """
+# mypy: ignore-errors
+
 from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING

@@ -24,6 +24,8 @@ The guess determines which contacts touch. They are closed as equations during N
 robot itself, with complementarity of contacts (`liedyn.mechanics.contact.contact_modes`), checks them: a contact that
 would pull is opened, one that is penetrated is closed, and the search continues.
 """
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import math

@@ -82,7 +82,7 @@ SQUARES = {
 KINDS = (*SQUARES, "time", "function", "terminal")
 
 
-class Cost:
+class MotionCost:
     """The terms of a cost, checked; the arguments are described in `optimize_motion`."""
 
     def __init__(self, robot, given):

@@ -4,6 +4,8 @@ Conditions at the start, at the goal and in between: states, configurations, nam
 
 Contradictory demands: conditions beyond limits, distances too long for speed limits; uncontrollable rest states.
 """
+# mypy: ignore-errors
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -30,6 +30,8 @@ at once, as for a guess that does not satisfy the dynamics.) It ends when the fi
 are reduced to the demanded fraction, or when they cannot be reduced further nearby. If they have not fallen by a tenth
 then, the constraints contradict each other.
 """
+# mypy: ignore-errors
+
 import numpy as np
 from scipy.sparse import block_array, csc_matrix, diags_array
 

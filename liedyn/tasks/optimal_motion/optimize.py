@@ -16,7 +16,7 @@ from liedyn.machine.progress import Progress
 from liedyn.tasks.optimal_motion import interior_point
 from liedyn.tasks.optimal_motion.between_nodes import LOOSE, intervals_beyond, leaps
 from liedyn.tasks.optimal_motion.charts import LeftChartError
-from liedyn.tasks.optimal_motion.cost import Cost
+from liedyn.tasks.optimal_motion.cost import MotionCost
 from liedyn.tasks.optimal_motion.demands import at_rest, require_possible
 from liedyn.tasks.optimal_motion.demands import demands_of
 from liedyn.tasks.optimal_motion.nlp_solver import SOLVERS, nlp_solver
@@ -166,7 +166,7 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
     intervals = whole("intervals", intervals, 1)
     demands = demands_of(robot, start, goal, duration, bounds, limits, path, via, periodic)
     require_possible(robot, demands)
-    cost = Cost(robot, cost)
+    cost = MotionCost(robot, cost)
     mesh = mesh_of(intervals, [part for part, _ in demands.conditions])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)  # about iterates; the result is checked again
@@ -198,7 +198,7 @@ def _search(program, z, setting):
     longest, setting = demands.duration[1], setting._replace(options=setting.options._replace(warm=None))
     easier, robot = demands._replace(duration=(longest, longest)), t.charts.robot
     try:
-        first = first_within_charts(robot, setting, t.mesh, easier, Cost(robot, None), longest, None)
+        first = first_within_charts(robot, setting, t.mesh, easier, MotionCost(robot, None), longest, None)
         program, z, found = _solve(*first, setting)
         if not found["ok"]:
             return failed

@@ -19,6 +19,8 @@ The multiplier of a limit along the motion is a density over time. The multiplie
 times the weight of the node, the time that it represents; so densities are interpolated at the nodes of another mesh.
 Multipliers of equations then follow by least squares (`liedyn.tasks.optimal_motion.interior_point`).
 """
+# mypy: ignore-errors
+
 from collections import deque
 from typing import NamedTuple
 

@@ -6,6 +6,8 @@ Steps are numbered from t = 0 on. A plan that begins with step `first` starts wi
 moves the measured state to the constraints of the phase at that time, followed by the phases ahead. A knot is
 identified by the number of the step that begins there, and by whether it comes after a phase change.
 """
+# mypy: ignore-errors
+
 from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

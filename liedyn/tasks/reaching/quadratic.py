@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
@@ -30,6 +32,20 @@ class InfeasibleError(LiedynError):
         self.left = left
 
 
+class Quadratic(NamedTuple):
+    """The x that minimises x^T P x / 2 + c^T x with A x = b, c_low <= C x <= c_up and low <= x <= up."""
+
+    P: np.ndarray
+    c: np.ndarray
+    A: np.ndarray | None
+    b: np.ndarray | None
+    C: np.ndarray | None
+    c_low: np.ndarray | None
+    c_up: np.ndarray | None
+    low: np.ndarray
+    up: np.ndarray
+
+
 def solve(J, goal, damping, equations, low, up, inequalities, solver):
     """The x that minimises |J x - goal|^2 + damping |x|^2 with [A | b] = `equations` and low <= x <= up.
 
@@ -37,8 +53,8 @@ def solve(J, goal, damping, equations, low, up, inequalities, solver):
     """
     A, b = independent(equations)
     P, c = J.T @ J + damping * np.eye(J.shape[1]), -J.T @ goal
-    C, c_low, c_up = inequalities if inequalities is not None else (None, None, None)
-    x = (_piqp if solver == "piqp" else _qpsolvers)(P, c, A, b, C, c_low, c_up, low, up, solver)
+    program = Quadratic(P, c, A, b, *(inequalities or (None, None, None)), low, up)
+    x = (_piqp if solver == "piqp" else _qpsolvers)(program, solver)
     if x is None:
         raise InfeasibleError(f"{solver} finds no velocity that satisfies loops, limits and inequalities")
     return x
@@ -58,19 +74,19 @@ def independent(equations):
     return (Vt[keep], along / s[keep]) if keep.any() else (None, None)
 
 
-def _piqp(P, c, A, b, C, c_low, c_up, low, up, solver):
+def _piqp(program, solver):
     try:
         import piqp
     except ImportError:
         raise LiedynError("solver 'piqp' needs PIQP: pip install 'liedyn[ik]'") from None
     found = piqp.DenseSolver()
     found.settings.eps_abs = found.settings.eps_rel = ACCURACY
-    given = [None if x is None else np.asfortranarray(x) for x in (P, c, A, b, C, c_low, c_up, low, up)]
+    given = [None if x is None else np.asfortranarray(x) for x in program]
     found.setup(*given)
     return np.array(found.result.x) if found.solve() == piqp.PIQP_SOLVED else None
 
 
-def _qpsolvers(P, c, A, b, C, c_low, c_up, low, up, solver):
+def _qpsolvers(program, solver):
     try:
         import qpsolvers
     except ImportError:
@@ -79,9 +95,9 @@ def _qpsolvers(P, c, A, b, C, c_low, c_up, low, up, solver):
     if solver not in known:
         raise InputError(f"unknown or missing solver {shown(solver)}, {suggestion(solver, known)}")
     sides = None
-    if C is not None:
-        rows, bounds = np.vstack([C, -C]), np.concatenate([c_up, -c_low])
+    if program.C is not None:
+        rows, bounds = np.vstack([program.C, -program.C]), np.concatenate([program.c_up, -program.c_low])
         kept = np.isfinite(bounds)
         sides = (rows[kept], bounds[kept]) if kept.any() else None
     G, h = sides or (None, None)
-    return qpsolvers.solve_qp(P, c, G, h, A, b, low, up, solver=solver)
+    return qpsolvers.solve_qp(program.P, program.c, G, h, *program[2:4], *program[-2:], solver=solver)
