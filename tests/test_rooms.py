@@ -23,7 +23,7 @@ REACH = {
 SAME_NAME = 14
 """Names of classes that stand in several files."""
 ONE_PLACE = {
-    "a Newton loop on constraints": (r"range\(NEWTON_STEPS", 4),
+    "a Newton loop on constraints": (r"range\(NEWTON_STEPS", 3),
     "a series of Bernoulli's numbers": (r"(?m)^_D = |BERNOULLI", 1),
     "a list of ball joints": (r"LINK_NV\] > 1", 1),
     "the classical tableau": (r"1 / 6, 1 / 3, 1 / 3, 1 / 6|\[1\.0, 2\.0, 2\.0, 1\.0\]", 1),

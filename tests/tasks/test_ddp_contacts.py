@@ -6,7 +6,7 @@ from test_ddp_phases import CROUCH, H, HOLD, HOP, REST, ROBOT, SHORT, foot, hop_
 
 import liedyn as ld
 from liedyn.machine.compiled.jit import kernel
-from liedyn.tasks.planning.contact_limits import (
+from liedyn.tasks.planning.augmented_lagrangian import (
     Cones, add_cone_derivatives, cone_cost, nearest, update_cone_multipliers,
 )
 from liedyn.tasks.planning.solver import Solver

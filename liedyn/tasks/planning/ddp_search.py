@@ -20,20 +20,24 @@ from numba import types
 
 from liedyn.machine.compiled.by_address import placed, record
 from liedyn.machine.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
+from liedyn.tasks.planning.augmented_lagrangian import (
+    next_penalty, update_cone_multipliers, update_gap_multipliers,
+)
 from liedyn.tasks.planning.backward_pass import (
     BACKWARD_ROOM, CENTRING, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside,
     put_barrier,
 )
-from liedyn.tasks.planning.contact_limits import update_cone_multipliers
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.tasks.planning.forward_pass import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.tasks.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
-from liedyn.tasks.planning.phases import touches, update_gap_multipliers
+from liedyn.tasks.planning.phases import touches
 from liedyn.tasks.planning.step import STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
 """Reasons for the end of a search: it has converged; no iteration is left; no step helps; limits cannot be satisfied; a
 step or the derivatives at a knot do not exist."""
+UPDATE = -1
+"""It goes on with other multipliers."""
 
 FROM_STATES, FROM_INPUTS, GO_ON = range(3)
 
@@ -141,7 +145,7 @@ def next_multipliers(model, settings, objective, rooms, path, expansion, growth,
             update_gap_multipliers(model, settings, rooms.step.stage, k, path.q[k], growth, largest)
         update_multipliers(model, objective, rooms.cost, k, path.q[k], path.v[k], lam[k], mu[k])
         for l in range(objective.low.size if growth > 1.0 else 0):
-            mu[k, l] = min(growth * mu[k, l], largest)
+            mu[k, l] = next_penalty(mu[k, l], growth, largest)
 
 
 @inline
@@ -161,16 +165,18 @@ def penalty_of(settings, objective, expansion):
 @inline
 def gap_weight(weight, slope, curvature, gaps):
     """The weight of gaps in the merit, which never falls."""
-    return max(weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps)) if gaps > 0.0 else weight
+    if not gaps > 0.0 or not slope < np.inf:
+        return weight
+    return max(weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
 
 
 @inline
 def line_search(model, settings, objective, path, trial, expansion, rooms, merit, halvings):
-    """(part of the change that is taken, cost and violation after it), 0 if none helps. `trial` is the new plan."""
+    """(part of the change that is taken, cost and violation after it), 0 if there is none. `trial` is the new plan."""
     alpha = 1.0
     copy_vector(path.q[0], trial.q[0])
     copy_vector(path.v[0], trial.v[0])
-    for _ in range(halvings):
+    for _ in range(halvings if merit.slope < np.inf else 0):
         made, cost, added, worst = roll_out(
             model, settings, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, alpha, trial)
         if made == path.q.shape[0]:
@@ -225,20 +231,40 @@ def raise_multipliers(model, settings, objective, rooms, path, expansion):
         model, placed(settings), placed(objective), placed(rooms), path, placed(expansion), 1.0, np.inf)
 
 
+@inline
+def begun(model, settings, objective, path, trial, expansion, rooms, options, log):
+    """Prepare the memory and the plan of a search; False if a plan from inputs has no solution."""
+    log.count[0], log.count[1], log.count[2] = 0, 0, -1
+    if options.roll != GO_ON:
+        begin(options, has_limits(settings, objective), log.memory)
+    if options.roll != FROM_INPUTS:
+        return True
+    log.count[2] = start(model, settings, objective, path, trial, expansion, rooms)
+    log.memory[CLOSED] = 1.0
+    return log.count[2] == path.q.shape[0]
+
+
+@inline
+def end_of(options, limited, exact, worst, penalty, last, memory):
+    """What ends a search that has converged for its multipliers; UPDATE if it goes on with the next ones.
+
+    `exact` tells if it has converged as far as is wanted at last, `last` if no iteration is left.
+    """
+    if not limited or exact and worst <= options.limit_tolerance:
+        return CONVERGED
+    if exact and cannot_be_held(options, worst, penalty, memory):
+        return VIOLATED
+    return ITERATIONS if last else UPDATE
+
+
 @kernel(nogil=True)
 def search(model, settings, objective, path, trial, expansion, rooms, options, log):
     """Improve a plan in place; returns what ended the search."""
     settings, objective, expansion, rooms = placed(settings), placed(objective), placed(expansion), placed(rooms)
     knots, memory, limited, iteration = path.q.shape[0], log.memory, has_limits(settings, objective), 0
     moved, stuck, made, gaps = True, False, 0, 0.0
-    log.count[0], log.count[1], log.count[2] = 0, 0, -1
-    if options.roll != GO_ON:
-        begin(options, limited, memory)
-    if options.roll == FROM_INPUTS:
-        log.count[2] = start(model, settings, objective, path, trial, expansion, rooms)
-        if log.count[2] < knots:
-            return SINGULAR
-        memory[CLOSED] = 1.0
+    if not begun(model, settings, objective, path, trial, expansion, rooms, options, log):
+        return SINGULAR
     while True:
         if moved:
             made, gaps = expand_steps(model, settings, rooms.stages, rooms.step, rooms.forward.dq, path,
@@ -248,44 +274,41 @@ def search(model, settings, objective, path, trial, expansion, rooms, options, l
         log.count[2] = made
         if made < knots or not cost + added < np.inf:
             return SINGULAR
-        moved, size = False, abs(cost) + abs(added)
+        size, last = abs(cost) + abs(added), iteration == options.iterations
         slope, curvature = find_changes(
             objective, rooms, path, expansion, memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size)
         write_down(log, iteration, cost, gaps, worst, slope)
         memory[CLOSED] = 1.0 if gaps <= CLOSED_GAPS else 0.0
         wanted = memory[TOLERANCE] if added != 0.0 else options.tolerance  # exact where no limit pushes
         small = abs(slope) <= max(max(wanted, ROUNDING) * size, options.floor)
+        iteration += 1
         if memory[CLOSED] > 0.0 and (stuck or small):
-            finished, stuck = wanted <= options.tolerance, False
-            if not limited or finished and worst <= options.limit_tolerance:
-                return CONVERGED
-            if finished and cannot_be_held(options, worst, penalty_of(settings, objective, expansion), memory):
-                return VIOLATED
-            if iteration == options.iterations:
-                return ITERATIONS
+            penalty = penalty_of(settings, objective, expansion) if limited else 0.0
+            end = end_of(options, limited, wanted <= options.tolerance, worst, penalty, last, memory)
+            if end != UPDATE:
+                return end
             next_multipliers(model, settings, objective, rooms, path, expansion, next_growth(options, worst, memory),
                              options.largest_penalty)
             log.count[1] += 1
-            iteration += 1
+            moved = stuck = False
             continue
-        if iteration == options.iterations:
+        if last:
             return ITERATIONS
-        alpha = 0.0
-        if slope < np.inf:
-            memory[GAP_WEIGHT] = gap_weight(memory[GAP_WEIGHT], slope, curvature, gaps)
-            merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
-            alpha, cost, worst = line_search(
-                model, settings, objective, path, trial, expansion, rooms, merit, options.halvings)
-        log.step[iteration] = alpha
-        iteration += 1
+        memory[GAP_WEIGHT] = gap_weight(memory[GAP_WEIGHT], slope, curvature, gaps)
+        merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
+        alpha, cost, worst = line_search(
+            model, settings, objective, path, trial, expansion, rooms, merit, options.halvings)
+        log.step[iteration - 1] = alpha
         # where the merit cannot tell any more, the search is at its end
         stuck = alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size
         memory[DAMPING] = 0.0 if stuck else next_damping(memory[DAMPING], alpha)
         if memory[DAMPING] > LARGEST_DAMPING:
             return STALLED
-        if alpha > 0.0:
-            moved, memory[CLOSED] = True, 1.0 if alpha == 1.0 else memory[CLOSED]
-            copy_path(trial, path)
-            if iteration == options.iterations and not options.finish:
-                log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
-                return ITERATIONS
+        moved = alpha > 0.0
+        if not moved:
+            continue
+        memory[CLOSED] = 1.0 if alpha == 1.0 else memory[CLOSED]
+        copy_path(trial, path)
+        if iteration == options.iterations and not options.finish:
+            log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
+            return ITERATIONS

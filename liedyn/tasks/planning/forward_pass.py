@@ -12,14 +12,14 @@ from numba import types
 from liedyn.machine.compiled.by_address import Address, record
 from liedyn.machine.compiled.jit import VECTOR, inline, late
 from liedyn.model.packed_records import MODEL
+from liedyn.tasks.planning.augmented_lagrangian import add_cone_derivatives, add_gap_derivatives, cone_cost, gap_cost
 from liedyn.tasks.planning.backward_pass import INPUT_BOX
-from liedyn.tasks.planning.contact_limits import add_cone_derivatives, cone_cost
 from liedyn.tasks.planning.expansion import EXPANSION, FOUND, PATH, put_difference
 from liedyn.tasks.planning.objective import (
     COST_ROOM, OBJECTIVE, input_cost, put_input_gradient, put_state_derivatives, state_cost,
 )
 from liedyn.tasks.planning.phase_changes import advance
-from liedyn.tasks.planning.phases import add_gap_derivatives, gap_cost, touches
+from liedyn.tasks.planning.phases import touches
 from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_state
 
 ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next")

@@ -9,13 +9,7 @@ with e the deviation of (q, v) from a reference on the configuration group, and 
 follows from the motions N and X = [Delta S] of the constraint manifold (`liedyn.linear.local`), so that the cost does
 not depend on the choice of coordinates. Gradients are exact; second derivatives are Gauss-Newton approximations.
 
-A limit low <= c <= high with multiplier lambda and penalty mu adds the augmented Lagrangian of an interval (Bertsekas
-1996, 3.2; Howell, Jackson and Manchester 2019),
-
-    mu/2 (z - Pi z)^2 - lambda^2 / (2 mu)        z = c + lambda / mu, Pi the nearest point of the interval
-
-whose gradient is mu (z - Pi z) dc; mu (z - Pi z) is also the next lambda. Limits of inputs are treated separately
-(`liedyn.tasks.planning.backward_pass`).
+Limits low <= c <= high add an augmented Lagrangian (`liedyn.tasks.planning.augmented_lagrangian`).
 """
 from collections import namedtuple
 
@@ -33,6 +27,7 @@ from liedyn.mechanics.tree.configuration import difference_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.packed import N_LINKS, NV
 from liedyn.model.packed_records import MODEL
+from liedyn.tasks.planning.augmented_lagrangian import add_square, interval_limit
 from liedyn.tasks.reaching.target_rows import target_errors, target_rows
 
 COORDINATE, SPEED, TARGET, PLACE = range(4)
@@ -133,15 +128,9 @@ def limited(o, l, q, v, c):
 
 
 @inline
-def beyond(o, l, x, lam, mu):
-    """mu (z - Pi z) of limit l: zero if neither the limit nor its multiplier is active."""
-    z = x + lam / mu
-    return mu * (z - min(max(z, o.low[l]), o.high[l]))
-
-
-@inline
-def violation_of(o, l, x):
-    return max(o.low[l] - x, x - o.high[l], 0.0)
+def limit(o, l, q, v, c, lam, mu):
+    """`interval_limit` of limit l."""
+    return interval_limit(limited(o, l, q, v, c), o.low[l], o.high[l], lam[l], mu[l])
 
 
 @kernel_in_place
@@ -182,10 +171,8 @@ def state_cost(model, o, c, k, last, q, v, lam, mu):
         put_errors(model, o.bounded, k, q, c)
     added = worst = 0.0
     for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        x = limited(o, l, q, v, c)
-        force = beyond(o, l, x, lam[l], mu[l])
-        added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
-        worst = max(worst, violation_of(o, l, x))
+        _, more, violation = limit(o, l, q, v, c, lam, mu)
+        added, worst = added + more, max(worst, violation)
     return total, added, worst
 
 
@@ -259,16 +246,6 @@ def add_whole_deviation(o, which, p, c):
     return total
 
 
-@inline
-def add_square(g, count, factor, lxx):
-    """lxx += factor g g^T, for as many entries of g."""
-    for i in range(count):
-        x = factor * g[i]
-        if x != 0.0:
-            for j in range(count):
-                lxx[i, j] += x * g[j]
-
-
 @kernel_in_place
 def add_place_rate(place, axis, j, q, N, g):
     """Adds to g the rate of the position of a free joint along an axis of its parent, at `place` in q and j in v."""
@@ -305,10 +282,8 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
         put_errors(model, o.bounded, k, q, c)
         put_error_rows(model, o.bounded, k, q, p, whole, c)
     for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        x = limited(o, l, q, v, c)
-        force = beyond(o, l, x, lam[l], mu[l])
-        added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
-        worst = max(worst, violation_of(o, l, x))
+        force, more, violation = limit(o, l, q, v, c, lam, mu)
+        added, worst = added + more, max(worst, violation)
         if force == 0.0:
             continue
         kind, j = o.limits[l, 0], o.limits[l, 2]
@@ -339,8 +314,8 @@ def put_input_gradient(o, k, u, lu):
 
 @kernel_in_place
 def update_multipliers(model, o, c, k, q, v, lam, mu):
-    """lambda = mu (z - Pi z)."""
+    """The next multipliers of limits."""
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
     for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        lam[l] = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])
+        lam[l] = limit(o, l, q, v, c, lam, mu)[0]

@@ -29,7 +29,7 @@ from liedyn.model.packed import (
     DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV, OFF, SLIDING,
     PackedModel, constraints_of,
 )
-from liedyn.tasks.planning.contact_limits import Cones
+from liedyn.tasks.planning.augmented_lagrangian import Cones
 from liedyn.tasks.planning.phase_changes import close_knots
 from liedyn.tasks.planning.phases import Phases
 from liedyn.tasks.planning.planning_problem import limits_of

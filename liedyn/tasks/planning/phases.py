@@ -12,8 +12,7 @@ coordinates y of that phase, and changes the velocities by a plastic impact (Fea
 
 so that v+ is the acceleration of the robot at rest, without gravity and springs, under the forces M v-; hence its
 derivatives are those of accelerations, too. If constraints only open, q and v do not change. That closing contacts
-touch is an equation g(q) = 0 at the knot before, with an augmented Lagrangian as for other limits
-(`liedyn.tasks.planning.objective`).
+touch is an equation g(q) = 0 at the knot before (`liedyn.tasks.planning.augmented_lagrangian`).
 """
 from collections import namedtuple
 
@@ -21,15 +20,16 @@ import numpy as np
 from numba import types
 
 from liedyn.machine.compiled.by_address import record
-from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline
+from liedyn.machine.linalg.vectors import copy_to
 from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.closing import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
 from liedyn.mechanics.constraints.elimination import dependence, dependent_dofs
 from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.kinematics import world_positions
-from liedyn.model.packed import PackedModel
 from liedyn.motion.discrete_steps import CONVERGED, NEWTON_STEPS, largest_coordinate, solve_dependent
-from liedyn.tasks.planning.contact_limits import CONES
+from liedyn.tasks.planning.augmented_lagrangian import CONES
 
 Phases = namedtuple(
     "Phases", "of_knot ints configuration counts places speeds entries groups choosable rest lam mu cones")
@@ -51,88 +51,41 @@ def touches(d, k):
 
 
 @inline
+def step_of_dependent(model, of, q):
+    """The size of the step that closes position constraints, relative to coordinates; infinite if there is none."""
+    d, s, rank_tolerance = of
+    world_positions(SCALAR, model, q, s.world)
+    residual_rows(model, q, s.world, s.residual)
+    jacobian_rows(model, q, s.world, s.G)
+    for i in range(s.gamma.size):
+        s.gamma[i] = -s.residual[i]
+    if not solve_dependent(model, s, s.gamma, rank_tolerance):
+        return np.inf
+    dependent, forced = dependent_dofs(model, s.e)[0], dependence(SCALAR, model, s.e, d.places.size)[1]
+    largest = 0.0
+    for j in range(s.change.size):
+        s.change[j] = 0.0
+    for k in range(s.change.size - d.places.size):
+        s.change[dependent[k]] = forced[k]
+        largest = max(largest, abs(forced[k]))
+    return largest / largest_coordinate(q)
+
+
+@inline
+def step_dependent(model, of, q):
+    """The step that `step_of_dependent` has found."""
+    integrate_kernel(model, q, of[1].change, q)
+    return True
+
+
+_close = closer(step_of_dependent, step_dependent)
+
+
+@inline
 def put_closed(model, d, s, q, rank_tolerance):
     """s.q = q moved to the position constraints in its dependent coordinates; False if Newton's method fails.
 
     The first correction may be of any size, as q may be far away; each later one is at most half as large.
     """
-    for j in range(q.size):
-        s.q[j] = q[j]
-    before = np.inf
-    for _ in range(NEWTON_STEPS):
-        world_positions(SCALAR, model, s.q, s.world)
-        residual_rows(model, s.q, s.world, s.residual)
-        jacobian_rows(model, s.q, s.world, s.G)
-        for i in range(s.gamma.size):
-            s.gamma[i] = -s.residual[i]
-        if not solve_dependent(model, s, s.gamma, rank_tolerance):
-            return False
-        dependent, forced = dependent_dofs(model, s.e)[0], dependence(SCALAR, model, s.e, d.places.size)[1]
-        largest = 0.0
-        for j in range(s.change.size):
-            s.change[j] = 0.0
-        for k in range(s.change.size - d.places.size):
-            s.change[dependent[k]] = forced[k]
-            largest = max(largest, abs(forced[k]))
-        integrate_kernel(model, s.q, s.change, s.q)
-        if largest <= CONVERGED * largest_coordinate(s.q):
-            return True
-        if not largest <= 0.5 * before:
-            return False
-        before = largest
-    return False
-
-
-# ---- the equation g(q) = 0 of contacts that close after a knot
-
-
-@inline
-def put_touching(model, d, s, k, q):
-    """Residuals of the next phase at q, and their rows in s.G; returns the number of that phase."""
-    i = d.phases.of_knot[k + 1]
-    closed = PackedModel(d.phases.configuration[i], model.floats)
-    world_positions(SCALAR, closed, q, s.world)
-    residual_rows(closed, q, s.world, s.residual)
-    jacobian_rows(closed, q, s.world, s.G)
-    return i - 1
-
-
-@kernel_in_place
-def gap_cost(model, d, s, k, q):
-    """Augmented Lagrangian of the gaps of contacts that close after knot k, and the largest gap."""
-    i, added, worst = put_touching(model, d, s, k, q), 0.0, 0.0
-    for r in range(s.residual.size):
-        lam, mu = d.phases.lam[i, r], d.phases.mu[i, r]
-        force = mu * s.residual[r] + lam
-        added += 0.5 * (force * force - lam * lam) / mu
-        worst = max(worst, abs(s.residual[r]))
-    return added, worst
-
-
-@kernel_in_place
-def add_gap_derivatives(model, d, s, k, q, N, lx, lxx):
-    """Result of `gap_cost`; adds its gradient and Gauss-Newton matrix, by the motions N of the state."""
-    added, worst = gap_cost(model, d, s, k, q)
-    i, p = d.phases.of_knot[k], N.shape[1]
-    for r in range(s.residual.size):
-        lam, mu = d.phases.lam[i, r], d.phases.mu[i, r]
-        for j in range(p):
-            s.change[j] = 0.0
-        for l in range(N.shape[0]):
-            x = s.G[r, l]
-            for j in range(p if x != 0.0 else 0):
-                s.change[j] += x * N[l, j]
-        for a in range(p):
-            lx[a] += (mu * s.residual[r] + lam) * s.change[a]
-            for b in range(p if s.change[a] != 0.0 else 0):
-                lxx[a, b] += mu * s.change[a] * s.change[b]
-    return added, worst
-
-
-@kernel_in_place
-def update_gap_multipliers(model, d, s, k, q, factor, largest):
-    """lambda = mu (g + lambda / mu), and penalties times a factor."""
-    i = put_touching(model, d, s, k, q)
-    for r in range(s.residual.size):
-        d.phases.lam[i, r] += d.phases.mu[i, r] * s.residual[r]
-        d.phases.mu[i, r] = min(factor * d.phases.mu[i, r], largest)
+    copy_to(q, s.q)
+    return _close(model, (d, s, rank_tolerance), Rule(NEWTON_STEPS, CONVERGED, CONVERGED, np.inf, 0.5), s.q)

@@ -1,17 +1,21 @@
-"""Contact force limits of a plan over phases: each closed contact pushes, within its friction cone.
+"""Augmented Lagrangian of all limits of a plan that multipliers hold: quantities within bounds, gaps, and contacts.
 
-The force f = (normal, tangential) of a contact has to lie in the cone
+A limit that a quantity c has to lie in a convex set, with multiplier lambda and penalty mu, adds to the cost (Bertsekas
+1996, 3.2; Shapiro and Sun 2004; Howell, Jackson and Manchester 2019)
 
-    K = {f : |f_tangential| <= friction f_normal}
+    mu/2 |z - Pi z|^2 - |lambda|^2 / (2 mu)        z = c + lambda / mu, Pi z the point of the set that is nearest to z
 
-which, with a multiplier lambda and a penalty mu, adds to the cost (Shapiro and Sun 2004; Jackson et al. 2021)
+The gradient by c is the force mu (z - Pi z), which is also the next lambda; the second derivatives mu (1 - dPi) are
+positive semidefinite, as the set is convex. The sets are
 
-    mu/2 |z - Pi z|^2 - |lambda|^2 / (2 mu)        z = f + lambda / mu, Pi z the point of K that is nearest to z
+- an interval: of coordinates, velocities and errors of targets (`liedyn.tasks.planning.objective`);
+- zero: of the gaps of contacts that close after a knot (`liedyn.tasks.planning.phases`);
+- the friction cone K = {f : |f_tangential| <= friction f_normal}: of the force f = (normal, tangential) of a closed
+  contact (Jackson et al. 2021; Parikh and Boyd 2014, 6.3.2). Forces depend on the state at the beginning of a step and
+  on its inputs; at a phase change they are the impulses of the contacts that close. Forces are measured in weights of
+  the robot, impulses in those that stop its mass at 1 m/s.
 
-(Parikh and Boyd 2014, 6.3.2). The gradient by f is mu (z - Pi z), which is also the next lambda; the second derivatives
-mu (1 - dPi) are positive semidefinite, as K is convex. Forces depend on the state at the beginning of a step and on its
-inputs; at a phase change they are the impulses of the contacts that close. Forces are measured in weights of the robot,
-impulses in those that stop its mass at 1 m/s.
+Limits of inputs are treated separately (`liedyn.tasks.planning.backward_pass`).
 """
 import math
 from collections import namedtuple
@@ -20,6 +24,10 @@ from numba import types
 
 from liedyn.machine.compiled.by_address import record
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
+from liedyn.mechanics.tree.kinematics import world_positions
+from liedyn.model.packed import PackedModel
 
 Cones = namedtuple("Cones", "rows first count side friction closed unit lam mu g")
 """`rows` of the multipliers of contacts (r); for each contact the first one among them, their number (3, on spheres 4,
@@ -28,6 +36,91 @@ step; `unit` of the forces of a step; multipliers (steps, r) and penalties (step
 inputs."""
 
 CONES = record(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTOR, MATRIX, *[VECTOR] * 2)
+
+
+@inline
+def interval_limit(c, low, high, lam, mu):
+    """For low <= c <= high: the force mu (z - Pi z), what is added to the cost, and the violation."""
+    z = c + lam / mu
+    force = mu * (z - min(max(z, low), high))
+    return force, 0.5 * (force * force - lam * lam) / mu, max(low - c, c - high, 0.0)
+
+
+@inline
+def next_penalty(mu, factor, largest):
+    """A penalty times a factor, up to the largest."""
+    return min(factor * mu, largest)
+
+
+@inline
+def add_square(g, count, factor, lxx):
+    """lxx += factor g g^T, for as many entries of g."""
+    for i in range(count):
+        x = factor * g[i]
+        if x != 0.0:
+            for j in range(count):
+                lxx[i, j] += x * g[j]
+
+
+# ---- gaps of contacts that close after a knot
+
+
+@inline
+def put_touching(model, d, s, k, q):
+    """Residuals of the next phase at q, and their rows in s.G; returns the number of that phase."""
+    i = d.phases.of_knot[k + 1]
+    closed = PackedModel(d.phases.configuration[i], model.floats)
+    world_positions(SCALAR, closed, q, s.world)
+    residual_rows(closed, q, s.world, s.residual)
+    jacobian_rows(closed, q, s.world, s.G)
+    return i - 1
+
+
+@inline
+def gap_limit(d, s, i, r):
+    """`interval_limit` of gap r at the end of phase i."""
+    return interval_limit(s.residual[r], 0.0, 0.0, d.phases.lam[i, r], d.phases.mu[i, r])
+
+
+@kernel_in_place
+def gap_cost(model, d, s, k, q):
+    """Augmented Lagrangian of the gaps of contacts that close after knot k, and the largest gap."""
+    i, added, worst = put_touching(model, d, s, k, q), 0.0, 0.0
+    for r in range(s.residual.size):
+        _, more, violation = gap_limit(d, s, i, r)
+        added, worst = added + more, max(worst, violation)
+    return added, worst
+
+
+@kernel_in_place
+def add_gap_derivatives(model, d, s, k, q, N, lx, lxx):
+    """Result of `gap_cost`; adds its gradient and Gauss-Newton matrix, by the motions N of the state."""
+    i, added, worst, p = put_touching(model, d, s, k, q), 0.0, 0.0, N.shape[1]
+    for r in range(s.residual.size):
+        force, more, violation = gap_limit(d, s, i, r)
+        added, worst = added + more, max(worst, violation)
+        for j in range(p):
+            s.change[j] = 0.0
+        for l in range(N.shape[0]):
+            x = s.G[r, l]
+            for j in range(p if x != 0.0 else 0):
+                s.change[j] += x * N[l, j]
+        for j in range(p):
+            lx[j] += force * s.change[j]
+        add_square(s.change, p, d.phases.mu[i, r], lxx)
+    return added, worst
+
+
+@kernel_in_place
+def update_gap_multipliers(model, d, s, k, q, factor, largest):
+    """The next multipliers of gaps, and penalties times a factor."""
+    i = put_touching(model, d, s, k, q)
+    for r in range(s.residual.size):
+        d.phases.lam[i, r] = gap_limit(d, s, i, r)[0]
+        d.phases.mu[i, r] = next_penalty(d.phases.mu[i, r], factor, largest)
+
+
+# ---- forces of contacts
 
 
 @inline
@@ -162,11 +255,11 @@ def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
 
 @late(CONES, types.int64, VECTOR, types.float64, types.float64)
 def update_cone_multipliers(cones, k, lam, factor, largest):
-    """lambda = mu (z - Pi z), and penalties times a factor; compiled separately, for plans with contacts."""
+    """The next multipliers of cones, and penalties times a factor; compiled separately, for plans with contacts."""
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:
             continue
         beyond = outside(shifted(cones, k, c, lam, 1.0), cones.friction[c])
         for i in range(cones.count[c]):
             cones.lam[k, cones.first[c] + i] = cones.mu[k] * beyond[i]
-    cones.mu[k] = min(factor * cones.mu[k], largest)
+    cones.mu[k] = next_penalty(cones.mu[k], factor, largest)
