@@ -15,24 +15,25 @@ from liedyn.motion.simulation.workspace import SETTINGS, WORK
 
 
 @late(MODEL, WORK, VECTOR)
-def inertia_along_tree(model, x, q):
-    """x.M = M(q), only the entries where one degree of freedom carries the other."""
-    tree_terms(SCALAR, model, q, x.zero, x.none, x.world, x.M, x.vector[3])
+def inertia_along_tree(model, work, q):
+    """work.M = M(q), only the entries where one degree of freedom carries the other."""
+    tree_terms(SCALAR, model, q, work.zero, work.none, work.world, work.M, work.vector[3])
 
 
 @late(MODEL, SETTINGS, WORK, VECTOR, returns=types.int64)
-def nearest_of_chain(model, o, x, left):
-    """x.vector[0] = dx with G dx = left, shortest in the metric x.M, or in the identity if x.M is singular.
+def nearest_of_chain(model, settings, work, left):
+    """work.vector[0] = dx with G dx = left, shortest in the metric work.M, or in the identity if work.M is singular.
 
     Returns the rank.
     """
     status, rank, _ = solve_accelerations(
-        model, x.M, x.zero, x.G, left, x.zero, o.rank_tolerance, x.solve, x.vector[0])
+        model, work.M, work.zero, work.G, left, work.zero, settings.rank_tolerance, work.solve, work.vector[0])
     if status != OK:
-        for j in range(x.zero.size):
+        for j in range(work.zero.size):
             k = j
             while k >= 0:
-                x.M[j, k] = x.M[k, j] = 1.0 if k == j else 0.0
+                work.M[j, k] = work.M[k, j] = 1.0 if k == j else 0.0
                 k = parent_dof(model, k)
-        solve_accelerations(model, x.M, x.zero, x.G, left, x.zero, o.rank_tolerance, x.solve, x.vector[0])
+        solve_accelerations(model, work.M, work.zero, work.G, left, work.zero, settings.rank_tolerance, work.solve,
+                            work.vector[0])
     return rank

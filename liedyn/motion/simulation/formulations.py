@@ -25,86 +25,88 @@ _SIGNATURE = MODEL, SETTINGS, WORK, types.float64, types.int64, *[VECTOR] * 4
 
 
 @inline
-def is_dense(o):
+def is_dense(settings):
     """True for accelerations by a dense formulation; those of "momenta" come from the null space."""
-    return o.formulation != NULLSPACE and o.formulation != MOMENTA
+    return settings.formulation != NULLSPACE and settings.formulation != MOMENTA
 
 
 @inline
-def prepare(model, o, x, t, row, q, v):
+def prepare(model, settings, work, t, row, q, v):
     """Inputs, M, h, G, residual, psi, and gamma with Baumgarte's terms (Spencer 2004, eq. 3.8; Yun and Sarkar 1998,
     eq. 17).
 
     Returns False if an input is not finite, or a constraint has no direction here.
     """
-    usable = input_forces(o, x, t, row, q, v)
-    put_terms(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
-    if is_dense(o) and is_long(model):
-        complete_terms(model, x.M, x.G)
-    if o.rate != 0.0 or o.stiffness != 0.0:
-        residual_rows(model, q, x.world, x.residual)
-        velocity_rows(model, q, v, x.world, x.psi)
-        for k in range(x.gamma.size):
-            x.gamma[k] -= o.rate * x.psi[k] + o.stiffness * x.residual[k]
-    return usable and largest_size(x.gamma) < np.inf
+    usable = input_forces(settings, work, t, row, q, v)
+    put_terms(model, q, v, work.f_ext, work.world, work.M, work.h, work.G, work.gamma)
+    if is_dense(settings) and is_long(model):
+        complete_terms(model, work.M, work.G)
+    if settings.rate != 0.0 or settings.stiffness != 0.0:
+        residual_rows(model, q, work.world, work.residual)
+        velocity_rows(model, q, v, work.world, work.psi)
+        for k in range(work.gamma.size):
+            work.gamma[k] -= settings.rate * work.psi[k] + settings.stiffness * work.residual[k]
+    return usable and largest_size(work.gamma) < np.inf
 
 
 @inline
-def solve_nullspace(model, o, x, force, a):
+def solve_nullspace(model, settings, work, force, a):
     """Accelerations for generalised forces `force`; returns a status."""
-    status, _, ratio = solve_accelerations(model, x.M, x.h, x.G, x.gamma, force, o.rank_tolerance, x.solve, a)
-    x.number[0] = 1.0 / ratio
+    status, _, ratio = solve_accelerations(model, work.M, work.h, work.G, work.gamma, force, settings.rank_tolerance,
+                                           work.solve, a)
+    work.number[0] = 1.0 / ratio
     return status
 
 
 @late(MODEL, SETTINGS, WORK, *[VECTOR] * 3, returns=types.int64)
 @kernel
-def solve_dense(model, o, x, force, a, lam):
+def solve_dense(model, settings, work, force, a, lam):
     """Accelerations and multipliers by the dense formulations, which allocate arrays; returns a status."""
-    terms = x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, ranking_of(model, o.rank_tolerance), a, lam
-    x.number[0] = np.nan
-    if o.formulation == MULTIPLIER:
+    ranking = ranking_of(model, settings.rank_tolerance)
+    terms = work.M, work.h, work.G, work.residual, work.psi, work.gamma, force, 0.0, 0.0, ranking, a, lam
+    work.number[0] = np.nan
+    if settings.formulation == MULTIPLIER:
         return multiplier_kernel(*terms)[0]
-    status, rank = svd_kernel(*terms, x.sizes[0], x.sizes[1])
-    if o.formulation == SVD:
-        x.number[0] = x.sizes[0, 0] / x.sizes[0, rank - 1] if rank > 0 else 1.0
+    status, rank = svd_kernel(*terms, work.sizes[0], work.sizes[1])
+    if settings.formulation == SVD:
+        work.number[0] = work.sizes[0, 0] / work.sizes[0, rank - 1] if rank > 0 else 1.0
     return status
 
 
 @late(*_SIGNATURE, returns=types.int64)
-def by_nullspace(model, o, x, t, row, q, v, a, lam):
+def by_nullspace(model, settings, work, t, row, q, v, a, lam):
     """Without friction; a kernel of its own, as the loop over trials would make it 20 % slower."""
-    if not prepare(model, o, x, t, row, q, v):
+    if not prepare(model, settings, work, t, row, q, v):
         return NOT_FINITE
-    status = solve_nullspace(model, o, x, x.tau, a)
+    status = solve_nullspace(model, settings, work, work.tau, a)
     if lam.size > 0:
-        solve_multipliers(model, x.solve, lam)
+        solve_multipliers(model, work.solve, lam)
     return OK if status == 0 else SINGULAR
 
 
 @late(*_SIGNATURE, returns=types.int64)
-def by_trials(model, o, x, t, row, q, v, a, lam):
+def by_trials(model, settings, work, t, row, q, v, a, lam):
     """By any formulation, with friction (`liedyn.mechanics.contact.sliding_friction`)."""
-    if not prepare(model, o, x, t, row, q, v):
+    if not prepare(model, settings, work, t, row, q, v):
         return NOT_FINITE
-    found = lam if lam.size == x.lam_stage.size else x.lam_stage
-    trials, force = begin_trials(model, x.world, x.tau, o.friction, x.friction)
+    found = lam if lam.size == work.lam_stage.size else work.lam_stage
+    trials, force = begin_trials(model, work.world, work.tau, settings.friction, work.friction)
     for k in range(trials):
-        if is_dense(o):
-            status = solve_dense(model, o, x, force, a, found)
+        if is_dense(settings):
+            status = solve_dense(model, settings, work, force, a, found)
         else:
-            status = solve_nullspace(model, o, x, force, a)
+            status = solve_nullspace(model, settings, work, force, a)
             if trials > 1 or lam.size > 0:
-                solve_multipliers(model, x.solve, found)
-        if status != 0 or trials > 1 and not next_trial(model, x.tau, x.friction, k, trials, found):
+                solve_multipliers(model, work.solve, found)
+        if status != 0 or trials > 1 and not next_trial(model, work.tau, work.friction, k, trials, found):
             return SINGULAR
-    put_friction(model, x.friction, trials, found)
+    put_friction(model, work.friction, trials, found)
     return OK
 
 
 @inline
-def accelerations(model, o, x, t, row, q, v, a, lam):
+def accelerations(model, settings, work, t, row, q, v, a, lam):
     """Accelerations, and multipliers if `lam` is not empty; returns a status."""
-    if o.friction or is_dense(o):
-        return by_trials(model, o, x, t, row, q, v, a, lam)
-    return by_nullspace(model, o, x, t, row, q, v, a, lam)
+    if settings.friction or is_dense(settings):
+        return by_trials(model, settings, work, t, row, q, v, a, lam)
+    return by_nullspace(model, settings, work, t, row, q, v, a, lam)

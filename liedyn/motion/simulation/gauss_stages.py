@@ -28,30 +28,30 @@ times: rounding limits them, for bodies at the ends of long arms more than for o
 
 
 @inline
-def is_collocation(o):
+def is_collocation(settings):
     """True if the method is implicit; the first row of the tableau is empty for explicit ones."""
-    return o.tableau[0, 0] != 0.0
+    return settings.tableau[0, 0] != 0.0
 
 
 @inline
-def stage_in_velocities(model, o, x, t, h, row, q, v, i):
+def stage_in_velocities(model, settings, work, t, h, row, q, v, i):
     """Rates of stage i of a step from (q, v) at time t; returns a status."""
-    u = x.step[:v.size]
-    copy_to(v, x.v_stage)
-    part = put_increments(o, x, h, i, u, x.v_stage)
-    integrate_kernel(model, q, u, x.q_stage)
-    status = stage(model, o, x, t + part * h, row, i)
-    if o.stabilisation == MINIMAL:
-        difference_kernel(model, q, x.q_stage, u)
-    local_rates(model, u, x.v_stage, x.q_rate[i])
+    u = work.step[:v.size]
+    copy_to(v, work.v_stage)
+    part = put_increments(settings, work, h, i, u, work.v_stage)
+    integrate_kernel(model, q, u, work.q_stage)
+    status = stage(model, settings, work, t + part * h, row, i)
+    if settings.stabilisation == MINIMAL:
+        difference_kernel(model, q, work.q_stage, u)
+    local_rates(model, u, work.v_stage, work.q_rate[i])
     return status
 
 
 @inline
-def end_in_velocities(model, o, x, h, q, v, q_new, v_new):
-    u = x.step[:v.size]
+def end_in_velocities(model, settings, work, h, q, v, q_new, v_new):
+    u = work.step[:v.size]
     copy_to(v, v_new)
-    put_increments(o, x, h, o.tableau.shape[1], u, v_new)
+    put_increments(settings, work, h, settings.tableau.shape[1], u, v_new)
     integrate_kernel(model, q, u, q_new)
     return OK
 
@@ -66,47 +66,47 @@ def change(before, now, size):
 
 
 @inline
-def sweep(model, o, x, t, h, row, q, v):
+def sweep(model, settings, work, t, h, row, q, v):
     """Recomputes every stage with the newest rates of the others; returns (status, largest change)."""
-    moved, status, q_rate, rate = 0.0, OK, x.vector[1], x.vector[2]
-    for i in range(o.tableau.shape[1]):
-        copy_to(x.q_rate[i, :v.size], q_rate)
-        copy_to(x.a_stage[i], rate)
-        if o.formulation == MOMENTA:
-            status = stage_in_momenta(model, o, x, t, h, row, q, i)
+    moved, status, q_rate, rate = 0.0, OK, work.vector[1], work.vector[2]
+    for i in range(settings.tableau.shape[1]):
+        copy_to(work.q_rate[i, :v.size], q_rate)
+        copy_to(work.a_stage[i], rate)
+        if settings.formulation == MOMENTA:
+            status = stage_in_momenta(model, settings, work, t, h, row, q, i)
         else:
-            status = stage_in_velocities(model, o, x, t, h, row, q, v, i)
+            status = stage_in_velocities(model, settings, work, t, h, row, q, v, i)
         if status != OK:
             break
-        moved = max(moved, change(q_rate, x.q_rate[i, :v.size], 1.0 / h), change(rate, x.a_stage[i], 1.0 / h))
+        moved = max(moved, change(q_rate, work.q_rate[i, :v.size], 1.0 / h), change(rate, work.a_stage[i], 1.0 / h))
     return status, moved
 
 
 @late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
-def collocation_step(model, o, x, t, h, row, q, v, a, q_new, v_new):
-    """A step of length h from (q, v) at time t with inputs `row`, by the implicit method o.tableau; returns a status.
+def collocation_step(model, settings, work, t, h, row, q, v, a, q_new, v_new):
+    """A step of length h from (q, v) at time t with inputs `row`, by the implicit method of the tableau.
 
-    The powers of the stages are written to x.power.
+    Returns a status. The powers of the stages are written to work.power.
     """
     status, least, stalled = OK, 1e300, 0
-    if o.formulation == MOMENTA:
-        status = first_stage(model, o, x, t, row, q, v, a)
+    if settings.formulation == MOMENTA:
+        status = first_stage(model, settings, work, t, row, q, v, a)
     else:
-        copy_to(v, x.q_rate[0, :v.size])
-        copy_to(a, x.a_stage[0])
-    for i in range(1, o.tableau.shape[1]):
-        copy_to(x.q_rate[0], x.q_rate[i])
-        copy_to(x.a_stage[0], x.a_stage[i])
+        copy_to(v, work.q_rate[0, :v.size])
+        copy_to(a, work.a_stage[0])
+    for i in range(1, settings.tableau.shape[1]):
+        copy_to(work.q_rate[0], work.q_rate[i])
+        copy_to(work.a_stage[0], work.a_stage[i])
     for _ in range(ITERATIONS):
         if status != OK:
             return status
-        status, moved = sweep(model, o, x, t, h, row, q, v)
+        status, moved = sweep(model, settings, work, t, h, row, q, v)
         stalled += moved >= least
         least = min(least, moved)
         if moved < CONVERGED or stalled >= STALLED and least < ROUNDING:
-            if o.formulation == MOMENTA:
-                return end_in_momenta(model, o, x, t, h, q, q_new, v_new)
-            return end_in_velocities(model, o, x, h, q, v, q_new, v_new)
+            if settings.formulation == MOMENTA:
+                return end_in_momenta(model, settings, work, t, h, q, q_new, v_new)
+            return end_in_velocities(model, settings, work, h, q, v, q_new, v_new)
         if not moved < 1e100:
             break
     return NOT_CONVERGED

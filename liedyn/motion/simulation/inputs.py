@@ -81,42 +81,42 @@ def _table(name, given, size, steps):
 
 
 @inline
-def input_forces(o, x, t, row, q, v):
-    """x.tau = B u plus the forces of elements; u is a row of the table, or the result of the user's function.
+def input_forces(settings, work, t, row, q, v):
+    """work.tau = B u plus the forces of elements; u is a row of the table, or the result of the user's function.
 
     Returns False if u is not finite.
     """
-    if o.input_kind == FUNCTION:
-        call(o.input_address, t, q, v, v, v, x.u, 0)
+    if settings.input_kind == FUNCTION:
+        call(settings.input_address, t, q, v, v, v, work.u, 0)
     else:
-        copy_to(x.table[row], x.u)
-    if o.direct:
-        copy_to(x.u, x.tau)
+        copy_to(work.table[row], work.u)
+    if settings.direct:
+        copy_to(work.u, work.tau)
     else:
-        for j in range(x.tau.size):
-            x.tau[j] = inner(x.actuators[j], x.u)
-    if x.elements.ints[N_ROWS] > 0:
-        give_inputs(x.laws, x.u)
-        add_forces(x.elements, x.laws, x.element_work, t, q, v, x.tau)
-    return largest_size(x.u) <= LARGEST
+        for j in range(work.tau.size):
+            work.tau[j] = inner(work.actuators[j], work.u)
+    if work.elements.ints[N_ROWS] > 0:
+        give_inputs(work.laws, work.u)
+        add_forces(work.elements, work.laws, work.element_work, t, q, v, work.tau)
+    return largest_size(work.u) <= LARGEST
 
 
 @inline
-def add_held(x, q, slope):
+def add_held(work, q, slope):
     """The energy stored in force elements; its derivative is added to `slope`."""
-    if x.elements.ints[N_ROWS] == 0:
+    if work.elements.ints[N_ROWS] == 0:
         return 0.0
-    return add_energy_slope(x.elements, x.laws, x.element_work, 0.0, q, slope)
+    return add_energy_slope(work.elements, work.laws, work.element_work, 0.0, q, slope)
 
 
 @inline
-def held_power(x, q, v):
-    """Power that flows into the stored energy of force elements at velocity v; x.vector[3] is overwritten."""
-    if x.elements.ints[N_ROWS] == 0:
+def held_power(work, q, v):
+    """Power that flows into the stored energy of force elements at velocity v; work.vector[3] is overwritten."""
+    if work.elements.ints[N_ROWS] == 0:
         return 0.0
-    x.vector[3, :] = 0.0
-    add_held(x, q, x.vector[3])
-    return inner(x.vector[3], v)
+    work.vector[3, :] = 0.0
+    add_held(work, q, work.vector[3])
+    return inner(work.vector[3], v)
 
 
 put_input_forces = kernel_in_place(input_forces.py_func)
@@ -124,30 +124,30 @@ put_input_forces = kernel_in_place(input_forces.py_func)
 
 
 @inline
-def add_element_slopes(x, t, q, v, by_q, by_v):
+def add_element_slopes(work, t, q, v, by_q, by_v):
     """Adds dtau/dq and dtau/dv (n, n) of force elements."""
-    if x.elements.ints[N_ROWS] > 0:
-        add_derivatives(x.elements, x.laws, x.element_work, t, q, v, False, by_q, by_v)
+    if work.elements.ints[N_ROWS] > 0:
+        add_derivatives(work.elements, work.laws, work.element_work, t, q, v, False, by_q, by_v)
 
 
 @kernel_in_place
-def add_feedback(o, x, t, q, v, by_q, by_v):
+def add_feedback(settings, work, t, q, v, by_q, by_v):
     """Adds dtau/dq and dtau/dv (n, n) of force elements, and of inputs that are a feedback with a derivative."""
-    add_element_slopes(x, t, q, v, by_q, by_v)
-    if o.feedback_address == 0:
+    add_element_slopes(work, t, q, v, by_q, by_v)
+    if settings.feedback_address == 0:
         return
-    call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
+    call(settings.feedback_address, t, q, v, v, v, work.feedback, 0)
     for i in range(by_q.shape[0]):
-        for k in range(x.actuators.shape[1]):
-            if x.actuators[i, k] != 0.0:
-                add_multiple(x.actuators[i, k], x.feedback[0, k], by_q[i])
-                add_multiple(x.actuators[i, k], x.feedback[1, k], by_v[i])
-    add_driven_slopes(x, by_q, by_v)
+        for k in range(work.actuators.shape[1]):
+            if work.actuators[i, k] != 0.0:
+                add_multiple(work.actuators[i, k], work.feedback[0, k], by_q[i])
+                add_multiple(work.actuators[i, k], work.feedback[1, k], by_v[i])
+    add_driven_slopes(work, by_q, by_v)
 
 
 @inline
-def add_driven_slopes(x, by_q, by_v):
+def add_driven_slopes(work, by_q, by_v):
     """Adds the feedback through actuators that are force elements; after `add_element_slopes`."""
-    if x.laws.inputs.shape[0] > 0:
-        add_driven(x.elements, x.laws, x.element_work, x.feedback[0], by_q)
-        add_driven(x.elements, x.laws, x.element_work, x.feedback[1], by_v)
+    if work.laws.inputs.shape[0] > 0:
+        add_driven(work.elements, work.laws, work.element_work, work.feedback[0], by_q)
+        add_driven(work.elements, work.laws, work.element_work, work.feedback[1], by_v)

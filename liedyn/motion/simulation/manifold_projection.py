@@ -55,30 +55,30 @@ ROUNDING = 1e-15
 
 
 @kernel_in_place
-def constraint_state(model, x, q, v):
-    """x.residual, x.G, x.psi at (q, v)."""
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
-    jacobian_rows(model, q, x.world, x.G)
-    world_velocities(SCALAR, model, v, x.world)
-    velocity_rows(model, q, v, x.world, x.psi)
+def constraint_state(model, work, q, v):
+    """work.residual, work.G, work.psi at (q, v)."""
+    world_positions(SCALAR, model, q, work.world)
+    residual_rows(model, q, work.world, work.residual)
+    jacobian_rows(model, q, work.world, work.G)
+    world_velocities(SCALAR, model, v, work.world)
+    velocity_rows(model, q, v, work.world, work.psi)
 
 
 @inline
-def put_jacobian(model, q, x):
-    """x.G at q, whose pose is in x.world; for sparse chains only structural non-zeros, as x.G is zero elsewhere."""
+def put_jacobian(model, q, work):
+    """work.G at q, whose pose is in work.world; for sparse chains only structural non-zeros: the rest is zero."""
     if is_long(model):
-        cut_jacobian_kernel(SCALAR, model, x.world, False, x.G)
+        cut_jacobian_kernel(SCALAR, model, work.world, False, work.G)
     else:
-        jacobian_rows(model, q, x.world, x.G)
+        jacobian_rows(model, q, work.world, work.G)
 
 
 @inline
-def relative_size(x):
+def relative_size(work):
     """The largest residual, lengths relative to the mechanism's size; NaN if one is NaN."""
     largest = 0.0
-    for k in range(x.residual.size):
-        size = abs(x.residual[k]) / x.row_sizes[k]
+    for k in range(work.residual.size):
+        size = abs(work.residual[k]) / work.row_sizes[k]
         if np.isnan(size):
             return np.nan
         largest = max(largest, size)
@@ -86,60 +86,61 @@ def relative_size(x):
 
 
 @inline
-def is_reduced(model, o):
+def is_reduced(model, settings):
     """True if the nearest change is computed in independent velocities (long chains of loops), not by x.L, x.Y."""
-    return is_long(model) and o.energy == FREE_ENERGY
+    return is_long(model) and settings.energy == FREE_ENERGY
 
 
 @inline
-def metric(model, o, x, q):
-    """x.L = factor of M(q), or of the identity if M is singular; or x.M = M(q) if `is_reduced`."""
-    if is_reduced(model, o):
-        inertia_along_tree(model, x, q)
+def metric(model, settings, work, q):
+    """work.L = factor of M(q), or of the identity if M is singular; or work.M = M(q) if `is_reduced`."""
+    if is_reduced(model, settings):
+        inertia_along_tree(model, work, q)
         return
-    crba_kernel(SCALAR, model, q, x.world, x.M)
-    if not factor(x.M, x.L):
-        x.L[:, :] = 0.0
-        for j in range(x.L.shape[0]):
-            x.L[j, j] = 1.0
+    crba_kernel(SCALAR, model, q, work.world, work.M)
+    if not factor(work.M, work.L):
+        work.L[:, :] = 0.0
+        for j in range(work.L.shape[0]):
+            work.L[j, j] = 1.0
 
 
 @inline
-def correction(model, o, x, left, rows, dependent):
-    """x.vector[0] = minus the nearest change that cancels the residuals `left` of the marked rows.
+def correction(model, settings, work, left, rows, dependent):
+    """work.vector[0] = minus the nearest change that cancels the residuals `left` of the marked rows.
 
-    The change is nearest in the metric `x.L`; if `dependent` marks any coordinates, only these change. Returns the rank
-    in the first case, and in the second the last pivot, which measures how well these coordinates determine the rows.
+    The change is nearest in the metric `work.L`; if `dependent` marks any coordinates, only these change. Returns the
+    rank in the first case, and in the second the last pivot, which measures how well these coordinates determine the
+    rows.
     """
-    if is_reduced(model, o) and dependent.size == 0:
-        found = 1.0 * nearest_of_chain(model, o, x, left)
+    if is_reduced(model, settings) and dependent.size == 0:
+        found = 1.0 * nearest_of_chain(model, settings, work, left)
     elif dependent.size > 0:
-        found = nearest_in_columns(
-            x.G, left, rows, dependent, ranking_of(model, o.rank_tolerance), x.Y, x.order, x.vector[0])
+        found = nearest_in_columns(work.G, left, rows, dependent, ranking_of(model, settings.rank_tolerance), work.Y,
+                                   work.order, work.vector[0])
     else:
         found = 1.0 * nearest_in_metric(
-            x.G, left, rows, x.L, ranking_of(model, o.rank_tolerance), x.Y, x.order, x.vector[0])
-    for j in range(x.vector.shape[1]):
-        x.vector[0, j] = -x.vector[0, j]
+            work.G, left, rows, work.L, ranking_of(model, settings.rank_tolerance), work.Y, work.order, work.vector[0])
+    for j in range(work.vector.shape[1]):
+        work.vector[0, j] = -work.vector[0, j]
     return found
 
 
 @inline
 def left_open(model, of, q):
-    """The largest residual at q; leaves the pose of q in x.world, and G."""
-    x = of[1]
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
-    put_jacobian(model, q, x)
-    return relative_size(x)
+    """The largest residual at q; leaves the pose of q in work.world, and G."""
+    work = of[1]
+    world_positions(SCALAR, model, q, work.world)
+    residual_rows(model, q, work.world, work.residual)
+    put_jacobian(model, q, work)
+    return relative_size(work)
 
 
 @inline
 def correct_positions(model, of, q):
     """A step by `correction`."""
-    o, x, dependent = of
-    correction(model, o, x, x.residual, x.holonomic, dependent)
-    integrate_kernel(model, q, x.vector[0], q)
+    settings, work, dependent = of
+    correction(model, settings, work, work.residual, work.holonomic, dependent)
+    integrate_kernel(model, q, work.vector[0], q)
     return True
 
 
@@ -157,66 +158,66 @@ def rule_of(tolerance):
 
 
 @inline
-def close_positions(model, o, x, q, dependent):
-    """Newton's method on g(q) = 0 by `correction`; writes the pose of q to x.world, and x.G. False if not converged."""
-    return _close(model, (o, x, dependent), rule_of(o.tolerance), q)
+def close_positions(model, settings, work, q, dependent):
+    """Newton's method on g(q) = 0 by `correction`; writes work.world and work.G. False if not converged."""
+    return _close(model, (settings, work, dependent), rule_of(settings.tolerance), q)
 
 
 @inline
-def consistent_velocities(model, o, x, q, v, dependent):
-    """The nearest v with G v = b; needs the pose of q in x.world, and x.G. Returns the result of `correction`."""
-    world_velocities(SCALAR, model, v, x.world)
-    velocity_rows(model, q, v, x.world, x.psi)
-    found = correction(model, o, x, x.psi, x.every, dependent)
-    add_multiple(1.0, x.vector[0], v)
+def consistent_velocities(model, settings, work, q, v, dependent):
+    """The nearest v with G v = b; needs the pose of q in work.world, and work.G. Returns the result of `correction`."""
+    world_velocities(SCALAR, model, v, work.world)
+    velocity_rows(model, q, v, work.world, work.psi)
+    found = correction(model, settings, work, work.psi, work.every, dependent)
+    add_multiple(1.0, work.vector[0], v)
     return found
 
 
 @kernel_in_place
-def project_positions(model, o, x, q):
+def project_positions(model, settings, work, q):
     """Moves q to the nearest closed position in the metric of the kinetic energy; False if that is not reached."""
-    metric(model, o, x, q)
-    return close_positions(model, o, x, q, x.order[:0])
+    metric(model, settings, work, q)
+    return close_positions(model, settings, work, q, work.order[:0])
 
 
 @kernel_in_place
-def project_velocities(model, o, x, q, v):
+def project_velocities(model, settings, work, q, v):
     """Moves v to the nearest one that the constraints allow at q, in the same metric."""
-    metric(model, o, x, q)
-    world_positions(SCALAR, model, q, x.world)
-    jacobian_rows(model, q, x.world, x.G)
-    consistent_velocities(model, o, x, q, v, x.order[:0])
+    metric(model, settings, work, q)
+    world_positions(SCALAR, model, q, work.world)
+    jacobian_rows(model, q, work.world, work.G)
+    consistent_velocities(model, settings, work, q, v, work.order[:0])
 
 
 @kernel_in_place
-def energy_of(model, x, q, v):
-    """T + V, with the energy stored in force elements; x.vector[3] is overwritten."""
-    kinetic_energy_kernel(SCALAR, model, q, v, x.local, x.number)
-    T = x.number[0]
-    potential_energy_kernel(SCALAR, model, q, x.local, x.number)
-    return T + x.number[0] + add_held(x, q, x.vector[3])
+def energy_of(model, work, q, v):
+    """T + V, with the energy stored in force elements; work.vector[3] is overwritten."""
+    kinetic_energy_kernel(SCALAR, model, q, v, work.local, work.number)
+    T = work.number[0]
+    potential_energy_kernel(SCALAR, model, q, work.local, work.number)
+    return T + work.number[0] + add_held(work, q, work.vector[3])
 
 
 @kernel_in_place
-def correct_energy(model, x, excess, rank, h, q, v):
-    """One Newton step for the energy within the constraints, whose orthonormal rows are in x.Y."""
+def correct_energy(model, work, excess, rank, h, q, v):
+    """One Newton step for the energy within the constraints, whose orthonormal rows are in work.Y."""
     n = v.size
-    speed, fall = x.vector[1], x.vector[2]
-    rnea_kernel(SCALAR, model, q, x.zero, x.zero, x.none, x.local, fall)
-    add_held(x, q, fall)
-    forward(x.L, fall)
+    speed, fall = work.vector[1], work.vector[2]
+    rnea_kernel(SCALAR, model, q, work.zero, work.zero, work.none, work.local, fall)
+    add_held(work, q, fall)
+    forward(work.L, fall)
     for j in range(n):  # L^T v
-        speed[j] = v[j] / x.L[j, j]
+        speed[j] = v[j] / work.L[j, j]
         for k in range(j + 1, n):
-            speed[j] += x.L[k, j] * v[k]
+            speed[j] += work.L[k, j] * v[k]
     for r in range(rank):
-        add_multiple(-inner(x.Y[r], speed), x.Y[r], speed)
-        add_multiple(-inner(x.Y[r], fall), x.Y[r], fall)
+        add_multiple(-inner(work.Y[r], speed), work.Y[r], speed)
+        add_multiple(-inner(work.Y[r], fall), work.Y[r], fall)
     slope = inner(speed, speed) + h * h * inner(fall, fall)
     if not slope > abs(excess) * 1e-3:
         return False  # at rest in equilibrium no direction changes the energy
-    backward(x.L, speed)
-    backward(x.L, fall)
+    backward(work.L, speed)
+    backward(work.L, fall)
     add_multiple(-excess / slope, speed, v)
     for j in range(n):
         fall[j] *= -excess / slope * h * h
@@ -225,76 +226,76 @@ def correct_energy(model, x, excess, rank, h, q, v):
 
 
 @inline
-def project(model, o, x, h, wanted_energy, q, v):
-    """The nearest state on the manifold, with the wanted energy if `o.energy` is set; returns a status."""
-    metric(model, o, x, q)
+def project(model, settings, work, h, wanted_energy, q, v):
+    """The nearest state on the manifold, with the wanted energy if `settings.energy` is set; returns a status."""
+    metric(model, settings, work, q)
     for _ in range(ITERATIONS):
-        if not close_positions(model, o, x, q, x.order[:0]):
+        if not close_positions(model, settings, work, q, work.order[:0]):
             return NOT_CLOSED
-        rank = int(consistent_velocities(model, o, x, q, v, x.order[:0]))
-        if o.energy == FREE_ENERGY:
+        rank = int(consistent_velocities(model, settings, work, q, v, work.order[:0]))
+        if settings.energy == FREE_ENERGY:
             return OK
-        energy = energy_of(model, x, q, v)
+        energy = energy_of(model, work, q, v)
         excess = energy - wanted_energy
-        if o.energy == BOUNDED_ENERGY and excess < 0.0:
+        if settings.energy == BOUNDED_ENERGY and excess < 0.0:
             return OK
         # the energies themselves are rounded
         if abs(excess) <= 1e-13 * (1.0 + abs(energy)):
             return OK
-        if not correct_energy(model, x, excess, rank, h, q, v):
-            return OK if o.energy == WANTED_ENERGY or excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
-    return OK if o.energy == BOUNDED_ENERGY and excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
+        if not correct_energy(model, work, excess, rank, h, q, v):
+            return OK if settings.energy == WANTED_ENERGY or excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
+    return OK if settings.energy == BOUNDED_ENERGY and excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
 
 
 @kernel_in_place
-def complete(model, o, x, q, v):
-    """Dependent coordinates and velocities of (q, v) from the independent ones; x.pivots[1] is the last pivot."""
-    if not close_positions(model, o, x, q, x.dependent[0]):
+def complete(model, settings, work, q, v):
+    """Dependent coordinates and velocities of (q, v) from the independent ones; work.pivots[1] is the last pivot."""
+    if not close_positions(model, settings, work, q, work.dependent[0]):
         return NOT_CLOSED
-    x.pivots[1] = consistent_velocities(model, o, x, q, v, x.dependent[1])
-    if x.pivots[0] == 0.0:
-        x.pivots[0] = x.pivots[1]
+    work.pivots[1] = consistent_velocities(model, settings, work, q, v, work.dependent[1])
+    if work.pivots[0] == 0.0:
+        work.pivots[0] = work.pivots[1]
     return OK
 
 
 @kernel_in_place
-def choose_columns(x, rows, ranking, dependent):
-    """Marks the columns of x.G that determine its marked rows best."""
-    n, m = x.columns.shape[0], x.columns.shape[1] - 1
+def choose_columns(work, rows, ranking, dependent):
+    """Marks the columns of work.G that determine its marked rows best."""
+    n, m = work.columns.shape[0], work.columns.shape[1] - 1
     for j in range(n):
         for i in range(m):
-            x.columns[j, i] = ranking.rows[i] * x.G[i, j] * ranking.columns[j] if rows[i] != 0 else 0.0
-        x.columns[j, m] = 0.0
+            work.columns[j, i] = ranking.rows[i] * work.G[i, j] * ranking.columns[j] if rows[i] != 0 else 0.0
+        work.columns[j, m] = 0.0
         dependent[j] = 0
-    rank, _ = orthonormal_rows(x.columns, ranking.tolerance, x.order)
+    rank, _ = orthonormal_rows(work.columns, ranking.tolerance, work.order)
     for k in range(rank):
-        dependent[x.order[k]] = 1
+        dependent[work.order[k]] = 1
 
 
 @kernel_in_place
-def choose(model, o, x, q):
+def choose(model, settings, work, q):
     """Both partitions at q, by pivoting."""
-    world_positions(SCALAR, model, q, x.world)
-    jacobian_rows(model, q, x.world, x.G)
-    ranking = ranking_of(model, o.rank_tolerance)
-    choose_columns(x, x.holonomic, ranking, x.dependent[0])
-    choose_columns(x, x.every, ranking, x.dependent[1])
-    x.pivots[0], x.pivots[1] = 0.0, 1.0  # the pivot of this choice is known at its first use
+    world_positions(SCALAR, model, q, work.world)
+    jacobian_rows(model, q, work.world, work.G)
+    ranking = ranking_of(model, settings.rank_tolerance)
+    choose_columns(work, work.holonomic, ranking, work.dependent[0])
+    choose_columns(work, work.every, ranking, work.dependent[1])
+    work.pivots[0], work.pivots[1] = 0.0, 1.0  # the pivot of this choice is known at its first use
 
 
 @inline
-def has_fallen(x):
+def has_fallen(work):
     """True if coordinates should be chosen anew, also if they were chosen at a worse place than this one."""
-    return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]
+    return work.pivots[1] < FALLEN * work.pivots[0] or work.pivots[0] < FALLEN * work.pivots[1]
 
 
 @late(MODEL, SETTINGS, WORK, types.float64, types.float64, VECTOR, VECTOR, returns=types.int64)
-def stabilise(model, o, x, h, energy, q, v):
+def stabilise(model, settings, work, h, energy, q, v):
     """Projects (q, v), or completes it from its independent coordinates, or leaves it; returns a status."""
-    if o.stabilisation == PROJECTION:
-        return project(model, o, x, h, energy, q, v)
-    if o.stabilisation == MINIMAL:
-        if has_fallen(x):
-            choose(model, o, x, q)
-        return complete(model, o, x, q, v)
+    if settings.stabilisation == PROJECTION:
+        return project(model, settings, work, h, energy, q, v)
+    if settings.stabilisation == MINIMAL:
+        if has_fallen(work):
+            choose(model, settings, work, q)
+        return complete(model, settings, work, q, v)
     return OK

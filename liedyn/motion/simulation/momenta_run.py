@@ -45,7 +45,7 @@ from liedyn.motion.simulation.stages import put_power
 from liedyn.motion.simulation.workspace import MINIMAL, NOT_CLOSED, NOT_FINITE, OK, PROJECTION, SETTINGS, SINGULAR, WORK
 
 START, PI, MOMENTA, ACCELERATION, SLOPES = range(5)
-"""Rows of x.momenta: B pi at the beginning of the step; pi, M v and accelerations of a stage; derivatives of rows."""
+"""Rows of work.momenta: B pi at the beginning of the step; pi, M v and accelerations of a stage; slopes of rows."""
 
 
 # ---- momenta of ball and free joints in axes of the parent
@@ -103,154 +103,156 @@ def rates_in_parents(model, q_start, q, v, pi, rate):
 
 
 @inline
-def put_velocities(model, o, x, q, pi, v):
-    """v with K^T M v = K^T pi and G v = b, and mu in x.lam_stage; returns a status."""
-    if x.gamma.size == 0:
-        crba_kernel(SCALAR, model, q, x.world, x.M)
+def put_velocities(model, settings, work, q, pi, v):
+    """v with K^T M v = K^T pi and G v = b, and mu in work.lam_stage; returns a status."""
+    if work.gamma.size == 0:
+        crba_kernel(SCALAR, model, q, work.world, work.M)
     else:
-        put_terms(model, q, x.zero, x.none, x.world, x.M, x.h, x.G, x.gamma)
-        velocity_rows(model, q, x.zero, x.world, x.psi)
-        for k in range(x.gamma.size):
-            x.gamma[k] = -x.psi[k]
-    x.h[:] = 0.0
-    status = solve_nullspace(model, o, x, pi, v)
-    if x.gamma.size > 0:
-        solve_multipliers(model, x.solve, x.lam_stage)
-    x.nearest[0] = max(x.nearest[0], x.number[0])
+        put_terms(model, q, work.zero, work.none, work.world, work.M, work.h, work.G, work.gamma)
+        velocity_rows(model, q, work.zero, work.world, work.psi)
+        for k in range(work.gamma.size):
+            work.gamma[k] = -work.psi[k]
+    work.h[:] = 0.0
+    status = solve_nullspace(model, settings, work, pi, v)
+    if work.gamma.size > 0:
+        solve_multipliers(model, work.solve, work.lam_stage)
+    work.nearest[0] = max(work.nearest[0], work.number[0])
     return OK if status == 0 else SINGULAR
 
 
 @inline
-def put_rate(model, o, x, t, row, q, v, momenta, rate):
+def put_rate(model, settings, work, t, row, q, v, momenta, rate):
     """rate = tau + Q, and momenta = M v; False if an input is not finite."""
-    usable = input_forces(o, x, t, row, q, v)
-    momentum_terms_kernel(SCALAR, model, q, v, x.f_ext, x.local, momenta, rate)
-    add_multiple(1.0, x.tau, rate)
+    usable = input_forces(settings, work, t, row, q, v)
+    momentum_terms_kernel(SCALAR, model, q, v, work.f_ext, work.local, momenta, rate)
+    add_multiple(1.0, work.tau, rate)
     return usable
 
 
 @inline
-def add_turning_rows(model, x, q, v, rate):
+def add_turning_rows(model, work, q, v, rate):
     """rate += Gdot^T mu, where Gdot = dphi/dv - dpsi/dq as phi = d psi/dt."""
-    m = x.gamma.size
+    m = work.gamma.size
     if m == 0:
         return
-    psi_q, phi_q, phi_v = (
-        x.momenta[SLOPES:SLOPES + m], x.momenta[SLOPES + m:SLOPES + 2 * m], x.momenta[SLOPES + 2 * m:SLOPES + 3 * m])
-    world_motion(SCALAR, model, q, v, x.zero, x.world)
-    derivative_rows(model, q, v, x.zero, x.world, psi_q, phi_q, phi_v)
+    psi_q, phi_q, phi_v = (work.momenta[SLOPES:SLOPES + m], work.momenta[SLOPES + m:SLOPES + 2 * m],
+                           work.momenta[SLOPES + 2 * m:SLOPES + 3 * m])
+    world_motion(SCALAR, model, q, v, work.zero, work.world)
+    derivative_rows(model, q, v, work.zero, work.world, psi_q, phi_q, phi_v)
     for k in range(m):
-        add_multiple(x.lam_stage[k], phi_v[k], rate)
-        add_multiple(-x.lam_stage[k], psi_q[k], rate)
+        add_multiple(work.lam_stage[k], phi_v[k], rate)
+        add_multiple(-work.lam_stage[k], psi_q[k], rate)
 
 
 @inline
-def momentum_stage(model, o, x, t, row, q_start, i):
-    """Velocities, rate of B pi and power of stage i at x.q_stage, x.momenta[PI]; returns a status."""
-    q, v, pi, a = x.q_stage, x.v_stage, x.momenta[PI], x.momenta[ACCELERATION]
-    status = put_velocities(model, o, x, q, pi, v)
-    if status == OK and o.all_power:  # moving constraints do work by their forces, which need the accelerations
-        status = accelerations(model, o, x, t, row, q, v, a, x.none)
+def momentum_stage(model, settings, work, t, row, q_start, i):
+    """Velocities, rate of B pi and power of stage i at work.q_stage, work.momenta[PI]; returns a status."""
+    q, v, pi, a = work.q_stage, work.v_stage, work.momenta[PI], work.momenta[ACCELERATION]
+    status = put_velocities(model, settings, work, q, pi, v)
+    if status == OK and settings.all_power:  # moving constraints do work by their forces, which need the accelerations
+        status = accelerations(model, settings, work, t, row, q, v, a, work.none)
     if status != OK:
         return status
-    if not put_rate(model, o, x, t, row, q, v, x.momenta[MOMENTA], x.a_stage[i]):
+    if not put_rate(model, settings, work, t, row, q, v, work.momenta[MOMENTA], work.a_stage[i]):
         return NOT_FINITE
-    add_turning_rows(model, x, q, v, x.a_stage[i])
-    rates_in_parents(model, q_start, q, v, pi, x.a_stage[i])
-    put_power(model, o, x, q, v, a, x.power[i])
+    add_turning_rows(model, work, q, v, work.a_stage[i])
+    rates_in_parents(model, q_start, q, v, pi, work.a_stage[i])
+    put_power(model, settings, work, q, v, a, work.power[i])
     return OK
 
 
 @inline
-def first_stage(model, o, x, t, row, q, v, a):
+def first_stage(model, settings, work, t, row, q, v, a):
     """The rates of the first stage of a step, where v and a are known and mu is zero."""
-    pi, rate = x.momenta[PI], x.a_stage[0]
+    pi, rate = work.momenta[PI], work.a_stage[0]
     refresh(model, t)
-    if not put_rate(model, o, x, t, row, q, v, pi, rate):
+    if not put_rate(model, settings, work, t, row, q, v, pi, rate):
         return NOT_FINITE
-    momenta_in_parents(model, q, q, pi, x.momenta[START])
+    momenta_in_parents(model, q, q, pi, work.momenta[START])
     rates_in_parents(model, q, q, v, pi, rate)
-    put_power(model, o, x, q, v, a, x.power[0])
-    copy_to(v, x.v_stage)
-    copy_to(v, x.q_rate[0, :v.size])
+    put_power(model, settings, work, q, v, a, work.power[0])
+    copy_to(v, work.v_stage)
+    copy_to(v, work.q_rate[0, :v.size])
     return OK
 
 
 @inline
-def close_stage(model, o, x, q, u, last):
+def close_stage(model, settings, work, q, u, last):
     """Moves positions to the constraints: at every stage in minimal coordinates, by projection at the end of a step.
 
     Velocities follow from the momenta there, so that projection does not change the momenta. Returns a status.
     """
-    if o.stabilisation == MINIMAL:
-        status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
-        difference_kernel(model, q, x.q_stage, u)
+    if settings.stabilisation == MINIMAL:
+        status = stabilise(model, settings, work, 0.0, 0.0, work.q_stage, work.v_stage)
+        difference_kernel(model, q, work.q_stage, u)
         return status
-    if last and o.stabilisation == PROJECTION and x.psi.size > 0 and not project_positions(model, o, x, x.q_stage):
+    if last and settings.stabilisation == PROJECTION and work.psi.size > 0 and not project_positions(model, settings,
+                                                                                                     work,
+                                                                                                     work.q_stage):
         return NOT_CLOSED
     return OK
 
 
 @inline
-def put_increments(o, x, h, i, u, carried):
+def put_increments(settings, work, h, i, u, carried):
     """Adds the rates of all stages, weighted by row i of the tableau, to u (initially zero) and `carried`; returns
     c_i."""
     u[:] = 0.0
     part = 0.0
-    for j in range(o.tableau.shape[1]):
-        weight = h * o.tableau[i, j]
-        part += o.tableau[i, j]
+    for j in range(settings.tableau.shape[1]):
+        weight = h * settings.tableau[i, j]
+        part += settings.tableau[i, j]
         if weight != 0.0:
-            add_multiple(weight, x.q_rate[j], u)
-            add_multiple(weight, x.a_stage[j], carried)
+            add_multiple(weight, work.q_rate[j], u)
+            add_multiple(weight, work.a_stage[j], carried)
     return part
 
 
 @inline
-def move_stage(model, o, x, t, h, q, i, last):
-    """x.q_stage and x.momenta[PI] of stage i of a step; returns the stage's time and a status."""
-    u, carried = x.step[:x.zero.size], x.momenta[MOMENTA]
-    copy_to(x.momenta[START], carried)
-    part = put_increments(o, x, h, i, u, carried)
+def move_stage(model, settings, work, t, h, q, i, last):
+    """work.q_stage and work.momenta[PI] of stage i of a step; returns the stage's time and a status."""
+    u, carried = work.step[:work.zero.size], work.momenta[MOMENTA]
+    copy_to(work.momenta[START], carried)
+    part = put_increments(settings, work, h, i, u, carried)
     time = t + (h if last else part * h)
     refresh(model, time)
-    integrate_kernel(model, q, u, x.q_stage)
-    status = close_stage(model, o, x, q, u, last)
-    momenta_in_links(model, q, x.q_stage, carried, x.momenta[PI])
+    integrate_kernel(model, q, u, work.q_stage)
+    status = close_stage(model, settings, work, q, u, last)
+    momenta_in_links(model, q, work.q_stage, carried, work.momenta[PI])
     return time, status
 
 
 @inline
-def stage_in_momenta(model, o, x, t, h, row, q, i):
+def stage_in_momenta(model, settings, work, t, h, row, q, i):
     """Rates of stage i of a step from q at time t; returns a status."""
-    time, status = move_stage(model, o, x, t, h, q, i, False)
+    time, status = move_stage(model, settings, work, t, h, q, i, False)
     if status == OK:
-        status = momentum_stage(model, o, x, time, row, q, i)
-        local_rates(model, x.step[:x.zero.size], x.v_stage, x.q_rate[i])
+        status = momentum_stage(model, settings, work, time, row, q, i)
+        local_rates(model, work.step[:work.zero.size], work.v_stage, work.q_rate[i])
     return status
 
 
 @inline
-def end_in_momenta(model, o, x, t, h, q, q_new, v_new):
+def end_in_momenta(model, settings, work, t, h, q, q_new, v_new):
     """The state at the end of a step from q, from the rates of its stages; returns a status."""
-    _, status = move_stage(model, o, x, t, h, q, o.tableau.shape[1], True)
+    _, status = move_stage(model, settings, work, t, h, q, settings.tableau.shape[1], True)
     if status == OK:
-        status = put_velocities(model, o, x, x.q_stage, x.momenta[PI], x.v_stage)
-        copy_to(x.q_stage, q_new)
-        copy_to(x.v_stage, v_new)
+        status = put_velocities(model, settings, work, work.q_stage, work.momenta[PI], work.v_stage)
+        copy_to(work.q_stage, q_new)
+        copy_to(work.v_stage, v_new)
     return status
 
 
 @late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
-def step_in_momenta(model, o, x, t, h, row, q, v, a, q_new, v_new):
-    """A step of length h from (q, v) at time t with inputs `row`, by the explicit method o.tableau; returns a status.
+def step_in_momenta(model, settings, work, t, h, row, q, v, a, q_new, v_new):
+    """A step of length h from (q, v) at time t with inputs `row`, by the explicit method of the tableau.
 
-    The powers of the stages are written to x.power.
+    Returns a status. The powers of the stages are written to work.power.
     """
-    x.q_rate[:] = 0.0
-    x.a_stage[:] = 0.0
-    status = first_stage(model, o, x, t, row, q, v, a)
-    for i in range(1, o.tableau.shape[1]):
+    work.q_rate[:] = 0.0
+    work.a_stage[:] = 0.0
+    status = first_stage(model, settings, work, t, row, q, v, a)
+    for i in range(1, settings.tableau.shape[1]):
         if status == OK:
-            status = stage_in_momenta(model, o, x, t, h, row, q, i)
-    return end_in_momenta(model, o, x, t, h, q, q_new, v_new) if status == OK else status
+            status = stage_in_momenta(model, settings, work, t, h, row, q, i)
+    return end_in_momenta(model, settings, work, t, h, q, q_new, v_new) if status == OK else status

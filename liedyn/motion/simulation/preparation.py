@@ -199,7 +199,7 @@ def prepare_decay(robot, sigma, t, q, v, start):
                          "velocity that does is unified_velocity(), and start='project' takes it")
 
 
-def consistent_starts(robot, model, x, t, q, v):
+def consistent_starts(robot, model, work, t, q, v):
     """For every state (count, ...) of a batch at time t: True if it satisfies the constraints, as `prepare_start` asks.
 
     Residuals and violations that are not finite, and states beyond the bounds, are left to `prepare_start`, which names
@@ -209,36 +209,36 @@ def consistent_starts(robot, model, x, t, q, v):
     status = np.repeat(statuses(model)[None], len(q), axis=0)
     residual, psi = row_states(own, status, np.full(len(q), t), q, v)
     speed = np.maximum(1.0, (np.abs(v) / velocity_sizes(robot)).max(axis=1, initial=0.0))
-    return ((np.abs(residual) <= CONSISTENT * x.row_sizes).all(axis=1)
-            & (np.abs(psi) <= CONSISTENT * speed[:, None] * x.row_sizes).all(axis=1))
+    return ((np.abs(residual) <= CONSISTENT * work.row_sizes).all(axis=1)
+            & (np.abs(psi) <= CONSISTENT * speed[:, None] * work.row_sizes).all(axis=1))
 
 
-def prepare_start(robot, model, o, x, q, v, start):
+def prepare_start(robot, model, settings, work, q, v, start):
     """Checks the initial state, or moves it to the manifold in place.
 
     Raises ClosureError if a constraint is open, or cannot be closed from here. Raises InputError if the velocity
     violates the constraints. Raises SingularConfigurationError if a constraint has no direction at the start.
     """
-    if start == "as given" or not len(x.psi):
+    if start == "as given" or not len(work.psi):
         return
     closed = True
-    constraint_state(model, x, q, v)
-    require_rows(robot, (), x.G[None], x.psi[None])
+    constraint_state(model, work, q, v)
+    require_rows(robot, (), work.G[None], work.psi[None])
     if start == "project":
-        closed = project_positions(model, o, x, q)
-        project_velocities(model, o, x, q, v)
-        constraint_state(model, x, q, v)
+        closed = project_positions(model, settings, work, q)
+        project_velocities(model, settings, work, q, v)
+        constraint_state(model, work, q, v)
     raise_errors(robot.functions)
-    worst = int((np.abs(x.residual) / x.row_sizes).argmax())
-    size = abs(float(x.residual[worst]))
-    if not (closed and size <= CONSISTENT * x.row_sizes[worst]):
+    worst = int((np.abs(work.residual) / work.row_sizes).argmax())
+    size = abs(float(work.residual[worst]))
+    if not (closed and size <= CONSISTENT * work.row_sizes[worst]):
         name = robot.row_names[worst].rsplit(".", 1)[0]
         remedy = ("it cannot be closed from here" if start == "project" else
                   "assemble it with close(), or let start='project' do it")
         raise ClosureError(f"inconsistent start: constraint {name!r} of {robot.name!r} is open by {size:.3g} "
                            f"({robot.row_names[worst]}); {remedy}", size, name, q)
-    relative = np.abs(x.psi) / x.row_sizes
+    relative = np.abs(work.psi) / work.row_sizes
     worst = int(relative.argmax())
     if not relative[worst] <= CONSISTENT * max(1.0, (np.abs(v) / velocity_sizes(robot)).max()):
         raise InputError(f"inconsistent start: v0 violates {robot.row_names[worst]} of {robot.name!r} by "
-                         f"{abs(x.psi[worst]):.3g}; use complete_velocity(), or let start='project' do it")
+                         f"{abs(work.psi[worst]):.3g}; use complete_velocity(), or let start='project' do it")

@@ -197,24 +197,24 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
         x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")
         # the work of targets is known to the accuracy of its integral only: it gives no bound of the energy
         moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
-        o = settings_of(
+        settings = settings_of(
             robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
             WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
             tolerance, rank_tolerance, largest_speed)
-        return model, o, x, contacts, inputs
+        return model, settings, x, contacts, inputs
 
     def run(q, v, tau, u, progress):
         """One run, from one state."""
-        model, o, x, contacts, inputs = prepared(q, v, tau, u)
+        model, settings, x, contacts, inputs = prepared(q, v, tau, u)
         if formulation == "unified" and stabilisation in ("none", "baumgarte"):
             prepare_decay(robot, sigma, grid.start, q, v, start)
         elif start != "check" or stabilisation != "baumgarte":
-            prepare_start(robot, model, o, x, q, v, start)
+            prepare_start(robot, model, settings, x, q, v, start)
         settles = accumulation == "moreau" and len(contacts.index) > 0
         settler = METHODS["moreau"]._integrator(grid, True) if settles else None
         steps = method._integrator(grid, dt is not None) if lead else integrator
-        return Run(robot, model, o, x, (q, v), (steps, settler), events, contacts, inputs, Recorder(record, labels),
-                   Progress(progress, grid.start, grid.end)).go()
+        return Run(robot, model, settings, x, (q, v), (steps, settler), events, contacts, inputs,
+                   Recorder(record, labels), Progress(progress, grid.start, grid.end)).go()
 
     if not lead:
         return run(q[0].copy(), v[0].copy(), tau, u, progress)

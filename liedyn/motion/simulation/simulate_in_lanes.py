@@ -61,23 +61,23 @@ def room_for(model, nq, stages, p):
 
 
 @kernel_in_place
-def accelerations_of_runs(model, x, q, v, choosable, plan, a, with_multipliers):
-    """a at (q, v), and the multipliers if wanted; updates x.near. False if the W runs cannot continue together."""
+def accelerations_of_runs(model, work, q, v, choosable, plan, a, with_multipliers):
+    """a at (q, v), and the multipliers if wanted; updates work.near. False if the W runs cannot continue together."""
     if model.ints[N_ROWS] == 0:
-        aba_kernel(LANES, model, q, v, x.tau, x.none, x.world, a)
-        store(LANES, x.near, 1, splat(LANES, 1.0))
+        aba_kernel(LANES, model, q, v, work.tau, work.none, work.world, a)
+        store(LANES, work.near, 1, splat(LANES, 1.0))
         return True
-    terms_in_lanes(model, q, v, x.none, x.world, x.M, x.h, x.G, x.gamma)
-    if not eliminate_in_lanes(model, x.G, x.gamma, choosable, plan.independent, plan.rank_tolerance, x.e):
+    terms_in_lanes(model, q, v, work.none, work.world, work.M, work.h, work.G, work.gamma)
+    if not eliminate_in_lanes(model, work.G, work.gamma, choosable, plan.independent, plan.rank_tolerance, work.e):
         return False
-    spread = spread_in_lanes(model, x.e)
-    store(LANES, x.near, 0, larger(load(LANES, x.near, 0), spread))
-    store(LANES, x.near, 1, spread)
-    if not reduced_motion(LANES, model, x.e, x.M, x.h, x.tau, x.KM, x.reduced, x.inertia, a):
+    spread = spread_in_lanes(model, work.e)
+    store(LANES, work.near, 0, larger(load(LANES, work.near, 0), spread))
+    store(LANES, work.near, 1, spread)
+    if not reduced_motion(LANES, model, work.e, work.M, work.h, work.tau, work.KM, work.reduced, work.inertia, a):
         return False
     if with_multipliers:
-        unbalanced(LANES, model, x.M, x.h, x.tau, a, x.left)
-        minimum_norm_multipliers(LANES, model, x.e, x.left, x.scratch, x.lam)
+        unbalanced(LANES, model, work.M, work.h, work.tau, a, work.left)
+        minimum_norm_multipliers(LANES, model, work.e, work.left, work.scratch, work.lam)
     return True
 
 
@@ -95,161 +95,162 @@ def copy_registers(count, x, y):
 
 
 @inline
-def nearest_change(model, x, choosable, plan, left, y):
-    """y -= dy with G dy = left, shortest in the metric x.M: accelerations without forces (Gauss' principle)."""
+def nearest_change(model, work, choosable, plan, left, y):
+    """y -= dy with G dy = left, shortest in the metric work.M: accelerations without forces (Gauss' principle)."""
     n = model.ints[NV]
-    if not eliminate_in_lanes(model, x.G, left, choosable, plan.independent, plan.rank_tolerance, x.e):
+    if not eliminate_in_lanes(model, work.G, left, choosable, plan.independent, plan.rank_tolerance, work.e):
         return False
-    clear_rows(x.h)
-    clear_rows(x.step)
-    if not reduced_motion(LANES, model, x.e, x.M, x.h, x.step, x.KM, x.reduced, x.inertia, x.left):
+    clear_rows(work.h)
+    clear_rows(work.step)
+    if not reduced_motion(LANES, model, work.e, work.M, work.h, work.step, work.KM, work.reduced, work.inertia,
+                          work.left):
         return False
-    add_scaled(n, -1.0, x.left, 0, y)
+    add_scaled(n, -1.0, work.left, 0, y)
     return True
 
 
 @inline
-def residual_sizes(x, row_sizes):
+def residual_sizes(work, row_sizes):
     """Each run's largest residual, relative to the sizes of the rows."""
     size = splat(LANES, 0.0)
     for i in range(row_sizes.size):
-        size = larger(size, magnitude(load(LANES, x.gamma, i)) * (1.0 / row_sizes[i]))
+        size = larger(size, magnitude(load(LANES, work.gamma, i)) * (1.0 / row_sizes[i]))
     return size
 
 
 @inline
 def left_open_in_lanes(model, of, q):
-    """The largest residual of any run at q, NaN if one is; leaves residuals in x.gamma, G, and the pose of q."""
-    x, _, _, row_sizes = of
-    world_positions(LANES, model, q, x.world)
-    clear_rows(x.gamma)
-    clear_rows(x.G)
-    closure_kernel(LANES, model, x.world, x.gamma)
-    cut_jacobian_kernel(LANES, model, x.world, False, x.G)
-    store(LANES, x.work, 3, residual_sizes(x, row_sizes))
+    """The largest residual of any run at q, NaN if one is; leaves residuals in work.gamma, G, and the pose of q."""
+    work, _, _, row_sizes = of
+    world_positions(LANES, model, q, work.world)
+    clear_rows(work.gamma)
+    clear_rows(work.G)
+    closure_kernel(LANES, model, work.world, work.gamma)
+    cut_jacobian_kernel(LANES, model, work.world, False, work.G)
+    store(LANES, work.work, 3, residual_sizes(work, row_sizes))
     size = 0.0
     for l in range(WIDTH):
-        if np.isnan(x.work[3 * WIDTH + l]):
+        if np.isnan(work.work[3 * WIDTH + l]):
             return np.nan
-        size = max(size, x.work[3 * WIDTH + l])
+        size = max(size, work.work[3 * WIDTH + l])
     return size
 
 
 @inline
 def correct_in_lanes(model, of, q):
     """The nearest change, of all runs."""
-    x, choosable, plan, _ = of
-    return nearest_change(model, x, choosable, plan, x.gamma, q)
+    work, choosable, plan, _ = of
+    return nearest_change(model, work, choosable, plan, work.gamma, q)
 
 
 _close = closer(left_open_in_lanes, correct_in_lanes)
 
 
 @kernel_in_place
-def project_runs(model, x, choosable, plan, row_sizes):
+def project_runs(model, work, choosable, plan, row_sizes):
     """`liedyn.motion.simulation.manifold_projection.project` for W runs: False if they cannot continue together.
 
     All make as many Newton steps as the slowest one needs.
     """
-    crba_kernel(LANES, model, x.q, x.world, x.M)
-    if not _close(model, (x, choosable, plan, row_sizes), rule_of(plan.tolerance), x.q):
+    crba_kernel(LANES, model, work.q, work.world, work.M)
+    if not _close(model, (work, choosable, plan, row_sizes), rule_of(plan.tolerance), work.q):
         return False
-    world_velocities(LANES, model, x.v, x.world)
-    clear_rows(x.gamma)
-    cut_velocity_kernel(LANES, model, x.world, False, x.gamma)
-    return nearest_change(model, x, choosable, plan, x.gamma, x.v)
+    world_velocities(LANES, model, work.v, work.world)
+    clear_rows(work.gamma)
+    cut_velocity_kernel(LANES, model, work.world, False, work.gamma)
+    return nearest_change(model, work, choosable, plan, work.gamma, work.v)
 
 
 @inline
-def add_power(model, x, v, damping, weight):
+def add_power(model, work, v, damping, weight):
     """Adds weight times the powers of inputs and dampers at v to their works."""
-    by_inputs, lost = load(LANES, x.work, 0), load(LANES, x.work, 1)
+    by_inputs, lost = load(LANES, work.work, 0), load(LANES, work.work, 1)
     for j in range(model.ints[NV]):
         speed = load(LANES, v, j)
-        by_inputs = by_inputs + weight * (load(LANES, x.tau, j) * speed)
+        by_inputs = by_inputs + weight * (load(LANES, work.tau, j) * speed)
         lost = lost - (weight * damping[j]) * (speed * speed)
-    store(LANES, x.work, 0, by_inputs)
-    store(LANES, x.work, 1, lost)
+    store(LANES, work.work, 0, by_inputs)
+    store(LANES, work.work, 1, lost)
 
 
 @kernel_in_place
-def step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
-    """One step of W runs, from known accelerations x.a; False if they cannot continue together."""
+def step_runs(model, work, tableau, h, choosable, plan, damping, row_sizes):
+    """One step of W runs, from known accelerations work.a; False if they cannot continue together."""
     n, stages, m = model.ints[NV], tableau.shape[1], model.ints[N_ROWS]
-    store(LANES, x.near, 0, splat(LANES, 1.0))
+    store(LANES, work.near, 0, splat(LANES, 1.0))
     for j in range(n):
-        store(LANES, x.rates, j, load(LANES, x.v, j))
-        store(LANES, x.rates, stages * n + j, load(LANES, x.a, j))
-    add_power(model, x, x.v, damping, h * tableau[stages, 0])
+        store(LANES, work.rates, j, load(LANES, work.v, j))
+        store(LANES, work.rates, stages * n + j, load(LANES, work.a, j))
+    add_power(model, work, work.v, damping, h * tableau[stages, 0])
     for i in range(1, stages + 1):
-        q, v = (x.q_stage, x.v_stage) if i < stages else (x.q, x.v)
+        q, v = (work.q_stage, work.v_stage) if i < stages else (work.q, work.v)
         if i < stages:
-            copy_registers(n, x.q, q)
-            copy_registers(n, x.v, v)
+            copy_registers(n, work.q, q)
+            copy_registers(n, work.v, v)
         for j in range(min(i, stages)):
             if tableau[i, j] != 0.0:
-                add_scaled(n, h * tableau[i, j], x.rates, j * n, q)
-                add_scaled(n, h * tableau[i, j], x.rates, (stages + j) * n, v)
+                add_scaled(n, h * tableau[i, j], work.rates, j * n, q)
+                add_scaled(n, h * tableau[i, j], work.rates, (stages + j) * n, v)
         if i < stages:
-            if not accelerations_of_runs(model, x, q, v, choosable, plan, x.step, False):
+            if not accelerations_of_runs(model, work, q, v, choosable, plan, work.step, False):
                 return False
             for j in range(n):
-                store(LANES, x.rates, i * n + j, load(LANES, v, j))
-                store(LANES, x.rates, (stages + i) * n + j, load(LANES, x.step, j))
-            add_power(model, x, v, damping, h * tableau[stages, i])
-    return m == 0 or not plan.projects or project_runs(model, x, choosable, plan, row_sizes)
+                store(LANES, work.rates, i * n + j, load(LANES, v, j))
+                store(LANES, work.rates, (stages + i) * n + j, load(LANES, work.step, j))
+            add_power(model, work, v, damping, h * tableau[stages, i])
+    return m == 0 or not plan.projects or project_runs(model, work, choosable, plan, row_sizes)
 
 
 @inline
-def put_row(model, x, b, end, row, runs):
+def put_row(model, work, b, end, row, runs):
     """Stores the present state as row `row` of runs b to b + W - 1."""
     nq, n, m = runs.q.shape[2], model.ints[NV], model.ints[N_ROWS]
     for l in range(min(WIDTH, end - b)):
         for j in range(nq):
-            runs.q[b + l, row, j] = x.q[WIDTH * j + l]
+            runs.q[b + l, row, j] = work.q[WIDTH * j + l]
         for j in range(n):
-            runs.v[b + l, row, j] = x.v[WIDTH * j + l]
-            runs.a[b + l, row, j] = x.a[WIDTH * j + l]
-            runs.tau[b + l, row, j] = x.tau[WIDTH * j + l]
+            runs.v[b + l, row, j] = work.v[WIDTH * j + l]
+            runs.a[b + l, row, j] = work.a[WIDTH * j + l]
+            runs.tau[b + l, row, j] = work.tau[WIDTH * j + l]
         for i in range(m):
-            runs.lam[b + l, row, i] = x.lam[WIDTH * i + l]
-        runs.scalars[b + l, row, 0] = x.near[WIDTH + l]
-        runs.scalars[b + l, row, 1], runs.scalars[b + l, row, 2] = x.work[l], x.work[WIDTH + l]
+            runs.lam[b + l, row, i] = work.lam[WIDTH * i + l]
+        runs.scalars[b + l, row, 0] = work.near[WIDTH + l]
+        runs.scalars[b + l, row, 1], runs.scalars[b + l, row, 2] = work.work[l], work.work[WIDTH + l]
 
 
 @inline
-def put_inputs(model, x, b, end, k, tau):
+def put_inputs(model, work, b, end, k, tau):
     """Forces of step k, tau (runs or 1, steps or 1, nv)."""
     row = min(k, tau.shape[1] - 1)
     for l in range(WIDTH):
         run = min(b + l, end - 1) if tau.shape[0] > 1 else 0
         for j in range(model.ints[NV]):
-            x.tau[WIDTH * j + l] = tau[run, row, j]
+            work.tau[WIDTH * j + l] = tau[run, row, j]
 
 
 @inline
-def leaves(model, x, l, largest):
+def leaves(model, work, l, largest):
     """True if run l of the W leaves after this step: near a singular configuration, not finite or too fast."""
-    out = not x.near[l] <= NEAR
+    out = not work.near[l] <= NEAR
     for j in range(model.ints[NV]):
-        out = out or not abs(x.v[WIDTH * j + l]) <= largest[j] or not np.isfinite(x.q[WIDTH * j + l])
+        out = out or not abs(work.v[WIDTH * j + l]) <= largest[j] or not np.isfinite(work.q[WIDTH * j + l])
     return out
 
 
 @inline
-def copy_lane(model, x, source, target):
+def copy_lane(model, work, source, target):
     """Copies the run of one lane to another, whose own run has left."""
     for j in range(model.ints[NV]):
-        for y in (x.q, x.v):
+        for y in (work.q, work.v):
             y[WIDTH * j + target] = y[WIDTH * j + source]
 
 
 @inline
-def retire(model, x, b, end, k, largest, gone, done):
+def retire(model, work, b, end, k, largest, gone, done):
     """Runs that leave in step k are noted, and their lanes continue with another run; False if none is left."""
     stays = -1
     for l in range(WIDTH):
-        if gone[l] == 0.0 and leaves(model, x, l, largest):
+        if gone[l] == 0.0 and leaves(model, work, l, largest):
             gone[l] = 1.0
             if b + l < end:
                 done[b + l] = k
@@ -257,37 +258,37 @@ def retire(model, x, b, end, k, largest, gone, done):
             stays = l
     for l in range(WIDTH):
         if gone[l] != 0.0 and stays >= 0:
-            copy_lane(model, x, stays, l)
+            copy_lane(model, work, stays, l)
     return stays >= 0
 
 
 @inline
-def put_now(model, x, b, end, k, runs):
+def put_now(model, work, b, end, k, runs):
     """Stores the states of runs b to b + W - 1 before step k."""
     nq, n = runs.q.shape[2], model.ints[NV]
     for l in range(min(WIDTH, end - b)):
         runs.at[b + l] = k
         for j in range(nq):
-            runs.now[b + l, j] = x.q[WIDTH * j + l]
+            runs.now[b + l, j] = work.q[WIDTH * j + l]
         for j in range(n):
-            runs.now[b + l, nq + j] = x.v[WIDTH * j + l]
-        runs.now[b + l, nq + n], runs.now[b + l, nq + n + 1] = x.work[l], x.work[WIDTH + l]
-        runs.now[b + l, nq + n + 2] = x.near[l]
+            runs.now[b + l, nq + j] = work.v[WIDTH * j + l]
+        runs.now[b + l, nq + n], runs.now[b + l, nq + n + 1] = work.work[l], work.work[WIDTH + l]
+        runs.now[b + l, nq + n + 2] = work.near[l]
 
 
 @inline
-def take_now(model, x, b, end, steps, runs, gone):
+def take_now(model, work, b, end, steps, runs, gone):
     """Restores what `put_now` stored; returns the number of the step. Lanes without a run repeat the last run."""
     nq, n = runs.q.shape[2], model.ints[NV]
     for l in range(WIDTH):
         run = min(b + l, end - 1)
         gone[l] = 0.0 if b + l < end and runs.done[run] > steps else 1.0
         for j in range(nq):
-            x.q[WIDTH * j + l] = runs.now[run, j]
+            work.q[WIDTH * j + l] = runs.now[run, j]
         for j in range(n):
-            x.v[WIDTH * j + l] = runs.now[run, nq + j]
-        x.work[l], x.work[WIDTH + l] = runs.now[run, nq + n], runs.now[run, nq + n + 1]
-        x.near[l] = runs.now[run, nq + n + 2]
+            work.v[WIDTH * j + l] = runs.now[run, nq + j]
+        work.work[l], work.work[WIDTH + l] = runs.now[run, nq + n], runs.now[run, nq + n + 1]
+        work.near[l] = runs.now[run, nq + n + 2]
     return runs.at[b]
 
 
@@ -305,38 +306,38 @@ def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, 
     """
     n, nq, stages = model.ints[NV], q0.shape[1], tableau.shape[1]
     row_sizes, largest, damping = limits
-    x, choosable, gone = room_for(model, nq, stages, plan.independent), np.ones(n), np.zeros(WIDTH)
+    work, choosable, gone = room_for(model, nq, stages, plan.independent), np.ones(n), np.zeros(WIDTH)
     for b in range(begin, end, WIDTH):
         if runs.at[b] > plan.steps:
             continue
         if runs.at[b] == 0:
-            gather(q0, b, end, x.q)
-            gather(v0, b, end, x.v)
+            gather(q0, b, end, work.q)
+            gather(v0, b, end, work.v)
             for l in range(WIDTH):
                 gone[l] = 0.0 if b + l < end else 1.0
-            x.work[:] = 0.0
-            x.near[:] = 1.0
+            work.work[:] = 0.0
+            work.near[:] = 1.0
             first = 0
         else:
-            first = take_now(model, x, b, end, plan.steps, runs, gone)
+            first = take_now(model, work, b, end, plan.steps, runs, gone)
         row, behind = recorded_before(plan, first), min(first + budget, plan.steps + 1)
         for k in range(first, behind):
-            put_inputs(model, x, b, end, k, tau)
+            put_inputs(model, work, b, end, k, tau)
             records = k % plan.record == 0 or k == plan.steps
-            together = accelerations_of_runs(model, x, x.q, x.v, choosable, plan, x.a, records)
-            if together and retire(model, x, b, end, k, largest, gone, runs.done):
+            together = accelerations_of_runs(model, work, work.q, work.v, choosable, plan, work.a, records)
+            if together and retire(model, work, b, end, k, largest, gone, runs.done):
                 if records:
-                    put_row(model, x, b, end, row, runs)
+                    put_row(model, work, b, end, row, runs)
                     row += 1
                 if k == plan.steps:
                     continue
                 t, later = plan.start + k * plan.dt, min(plan.start + (k + 1) * plan.dt, plan.end)
                 h = (plan.end if k + 1 == plan.steps else later) - t
-                if step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
+                if step_runs(model, work, tableau, h, choosable, plan, damping, row_sizes):
                     continue
             for l in range(min(WIDTH, end - b)):
                 if gone[l] == 0.0:
                     runs.done[b + l] = k
             behind = plan.steps + 1  # no run is left
             break
-        put_now(model, x, b, end, behind, runs)
+        put_now(model, work, b, end, behind, runs)

@@ -59,25 +59,25 @@ def part_end(start, end, number, parts):
 
 
 @inline
-def is_explicit(x, h, condition):
+def is_explicit(work, h, condition):
     """True if an implicit step of length h is to be replaced by an explicit one, at this condition number."""
-    return condition > NEAR and h * x.nearest[1] < 1.0
+    return condition > NEAR and h * work.nearest[1] < 1.0
 
 
 @kernel_in_place
-def note_distance(x, A, p):
+def note_distance(work, A, p):
     """Stores the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w; p: size of y."""
-    condition = 1.0 / x.pivots[1]
-    x.nearest[0] = max(x.nearest[0], condition)
+    condition = 1.0 / work.pivots[1]
+    work.nearest[0] = max(work.nearest[0], condition)
     if not condition > NEAR:
-        x.nearest[1] = 0.0
+        work.nearest[1] = 0.0
         for i in range(p, A.shape[0]):
             k, d = 0.0, 0.0
             for j in range(p):
                 k += abs(A[i, j])
             for j in range(p, A.shape[0]):
                 d += abs(A[i, j])
-            x.nearest[1] = max(x.nearest[1], math.sqrt(k), d)
+            work.nearest[1] = max(work.nearest[1], math.sqrt(k), d)
 
 
 class Passages:

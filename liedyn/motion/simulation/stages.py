@@ -19,37 +19,37 @@ from liedyn.motion.simulation.workspace import (
 
 
 @inline
-def put_power(model, o, x, q, v, a, power):
+def put_power(model, settings, work, q, v, a, power):
     """Power of the inputs, and of other effects on the energy: dampers, external wrenches, moving targets.
 
     For force elements the power into their stored energy is excluded; the rest is counted with the inputs.
     """
-    by_inputs, lost = inner(x.tau, v) + held_power(x, q, v), 0.0
+    by_inputs, lost = inner(work.tau, v) + held_power(work, q, v), 0.0
     for j in range(v.size):
-        lost += x.damping[j] * v[j] * v[j]
+        lost += work.damping[j] * v[j] * v[j]
     power[0], power[1] = by_inputs, -lost
-    if o.all_power:  # dE/dt = v . (M a + h) without the external wrenches
-        rnea_kernel(SCALAR, model, q, v, a, x.none, x.local, x.vector[3])
-        power[1] = inner(x.vector[3], v) - inner(x.tau, v) - lost
+    if settings.all_power:  # dE/dt = v . (M a + h) without the external wrenches
+        rnea_kernel(SCALAR, model, q, v, a, work.none, work.local, work.vector[3])
+        power[1] = inner(work.vector[3], v) - inner(work.tau, v) - lost
 
 
 @inline
-def stage(model, o, x, t, row, i):
-    """Accelerations and power of stage i at the state x.q_stage, x.v_stage; returns a status."""
+def stage(model, settings, work, t, row, i):
+    """Accelerations and power of stage i at the state work.q_stage, work.v_stage; returns a status."""
     refresh(model, t)
-    if o.stabilisation == MINIMAL:
-        status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
+    if settings.stabilisation == MINIMAL:
+        status = stabilise(model, settings, work, 0.0, 0.0, work.q_stage, work.v_stage)
         if status != OK:
             return status
-    status = accelerations(model, o, x, t, row, x.q_stage, x.v_stage, x.a_stage[i], x.none)
-    x.nearest[0] = max(x.nearest[0], x.number[0])
+    status = accelerations(model, settings, work, t, row, work.q_stage, work.v_stage, work.a_stage[i], work.none)
+    work.nearest[0] = max(work.nearest[0], work.number[0])
     if status == OK:
-        put_power(model, o, x, x.q_stage, x.v_stage, x.a_stage[i], x.power[i])
+        put_power(model, settings, work, work.q_stage, work.v_stage, work.a_stage[i], work.power[i])
     return status
 
 
 @kernel_in_place
-def check(o, q, v):
+def check(settings, q, v):
     """OK if a new state is finite and its speeds are below the largest; else the status that says why."""
     for k in range(q.size):
         if not np.isfinite(q[k]):
@@ -57,40 +57,40 @@ def check(o, q, v):
     for j in range(v.size):
         if not np.isfinite(v[j]):
             return NOT_FINITE
-        if abs(v[j]) > o.largest[j]:
+        if abs(v[j]) > settings.largest[j]:
             return DIVERGED
     return OK
 
 
 @inline
-def energy_due(o, rows, k, energy):
+def energy_due(settings, rows, k, energy):
     """The energy that row k should have; if it is only a bound, dissipated energy is not subtracted."""
     other = rows.scalars[k, OTHER_WORK]
-    return energy + rows.scalars[k, INPUT_WORK] + (max(other, 0.0) if o.energy == BOUNDED_ENERGY else other)
+    return energy + rows.scalars[k, INPUT_WORK] + (max(other, 0.0) if settings.energy == BOUNDED_ENERGY else other)
 
 
 @inline
-def finish_row(model, o, x, rows, k):
+def finish_row(model, settings, work, rows, k):
     """Accelerations, multipliers and condition number of row k; returns a status."""
     refresh(model, rows.t[k])
-    status = accelerations(model, o, x, rows.t[k], rows.held[k], rows.q[k], rows.v[k], rows.a[k], rows.lam[k])
-    rows.scalars[k, CONDITION] = x.number[0]
-    copy_to(x.tau, rows.tau[k])
-    if o.friction:
-        keep_directions(x.friction)
+    status = accelerations(model, settings, work, rows.t[k], rows.held[k], rows.q[k], rows.v[k], rows.a[k], rows.lam[k])
+    rows.scalars[k, CONDITION] = work.number[0]
+    copy_to(work.tau, rows.tau[k])
+    if settings.friction:
+        keep_directions(work.friction)
     return status
 
 
 @inline
-def end_step(model, o, x, rows, k, h, wanted):
+def end_step(model, settings, work, rows, k, h, wanted):
     """Projects the state in row k, at the end of a step of length h, and completes the row; returns a status."""
     q, v = rows.q[k], rows.v[k]
-    status = check(o, q, v)
+    status = check(settings, q, v)
     # a step in momenta ends on the constraints
-    if status == OK and not (o.formulation == MOMENTA and o.energy == FREE_ENERGY):
-        status = stabilise(model, o, x, h, wanted, q, v)
+    if status == OK and not (settings.formulation == MOMENTA and settings.energy == FREE_ENERGY):
+        status = stabilise(model, settings, work, h, wanted, q, v)
     if status == OK:
-        status = check(o, q, v)
+        status = check(settings, q, v)
     if status == OK:
-        status = finish_row(model, o, x, rows, k)
+        status = finish_row(model, settings, work, rows, k)
     return status

@@ -65,7 +65,7 @@ stepping_at = kept(STEPPING)
 
 
 @intrinsic
-def _loop_at(typing, address, model, o, x, rows, count, known, energy):
+def _loop_at(typing, address, model, settings, work, rows, count, known, energy):
     """Call a method's loop at its address."""
     def codegen(context, builder, sig, args):
         return call_at(context, builder, args[0], _RETURNED, _LOOP, args[1:])
@@ -232,19 +232,19 @@ class Prepared:
         self.refuse_contacts(statuses(model)[contacts.index] != OFF)
         self.inputs = Inputs(robot, None, None, start, None, False)
         forces = wrenches(robot, f_ext, ())[0]
-        x = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1], formulation == "momenta")
+        work = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1], formulation == "momenta")
         sigma = DECAY if formulation == "unified" else 0.0
-        o = settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, self.inputs, len(forces) > 0,
-                        FREE_ENERGY)
+        settings = settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, self.inputs,
+                               len(forces) > 0, FREE_ENERGY)
         n, rows = robot.nv, make_rows(robot, 2)
         rows.t[:], rows.a[:] = np.nan, np.nan
-        self.s = s = Stepping(
-            address_for(method.loop, _LOOP), model, o, x, rows, np.array([t, 1e-3]), np.zeros(3, np.int64), np.zeros(n),
-            np.zeros((MOST_COUPLERS, NUMBERS)), np.zeros(n + coupling_size(n)))
+        self.s = s = Stepping(address_for(method.loop, _LOOP), model, settings, work, rows, np.array([t, 1e-3]),
+                              np.zeros(3, np.int64), np.zeros(n), np.zeros((MOST_COUPLERS, NUMBERS)),
+                              np.zeros(n + coupling_size(n)))
         self.place = Kept(s)
         self.address = self.place.address
         self.decays = formulation == "unified" and stabilisation in ("none", "baumgarte")
-        self.checks = not self.decays and stabilisation != "baumgarte" and len(x.psi) > 0
+        self.checks = not self.decays and stabilisation != "baumgarte" and len(work.psi) > 0
         self.functions = self.inputs.functions | robot.functions
 
     def __reduce__(self):

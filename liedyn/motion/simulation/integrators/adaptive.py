@@ -50,7 +50,7 @@ LARGEST_TURN = 1.0
 
 
 @kernel_in_place
-def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
+def evaluate(model, settings, work, h, energy, center, y, rows, k, y_dot):
     """Completes row k, whose time and inputs are set, from y; ydot = (J_r^-1(u) v, a, powers). Returns a status."""
     q, v = rows.q[k], rows.v[k]
     n = v.size
@@ -58,12 +58,12 @@ def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
     integrate_kernel(model, center, y[:n], q)
     copy_to(y[n:], v)
     refresh(model, rows.t[k])
-    status = end_step(model, o, x, rows, k, h, energy_due(o, rows, k, energy))
+    status = end_step(model, settings, work, rows, k, h, energy_due(settings, rows, k, energy))
     if status == OK:
-        difference_kernel(model, center, q, x.vector[1])
-        local_rates(model, x.vector[1], v, y_dot[:n])
+        difference_kernel(model, center, q, work.vector[1])
+        local_rates(model, work.vector[1], v, y_dot[:n])
         copy_to(rows.a[k], y_dot[n:2 * n])
-        put_power(model, o, x, q, v, rows.a[k], y_dot[2 * n:])
+        put_power(model, settings, work, q, v, rows.a[k], y_dot[2 * n:])
     return status
 
 
@@ -152,11 +152,11 @@ class SciPySolver:
             return TOO_SMALL
         return self._evaluate(run, run.o, t, piece.row, piece.center, piece.value(t), rows, k)[0]
 
-    def _evaluate(self, run, o, t, row, center, y, rows, k):
+    def _evaluate(self, run, settings, t, row, center, y, rows, k):
         """(status, ydot); row k is completed."""
         rows.t[k], rows.held[k], y_dot = t, row, np.empty_like(y)
-        return evaluate(run.packed, o, run.x, self.step, run.energy_at_no_work, center, np.ascontiguousarray(y), rows,
-                        k, y_dot), y_dot
+        return evaluate(run.packed, settings, run.x, self.step, run.energy_at_no_work, center, np.ascontiguousarray(y),
+                        rows, k, y_dot), y_dot
 
     def _begin(self, run, t, center, y):
         """A new solver from (t, y) to the next change of the inputs, or the end of the run."""
@@ -170,11 +170,11 @@ class SciPySolver:
         center, row = self.center, self.row
 
         # the energy at a stage may exceed the bound for the motion
-        o = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
+        settings = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
 
         def rates(t, y):
             self.tried, run.x.friction.direction[:] = float(t), self.directions
-            self.status, y_dot = self._evaluate(run, o, float(t), row, center, y, run.single, 1)
+            self.status, y_dot = self._evaluate(run, settings, float(t), row, center, y, run.single, 1)
             if self.status != OK:
                 raise _Stop
             return y_dot
@@ -182,7 +182,7 @@ class SciPySolver:
         def jacobian(t, y):
             rates(t, y)
             try:
-                J = right_side_jacobian(run, o, float(t), self.step, center, np.ascontiguousarray(y))
+                J = right_side_jacobian(run, settings, float(t), self.step, center, np.ascontiguousarray(y))
             except np.linalg.LinAlgError:
                 self.status = SINGULAR
                 raise _Stop from None

@@ -52,31 +52,32 @@ Derivatives = namedtuple("Derivatives", "ID_q ID_v force_q tau_q tau_v psi_q phi
 
 
 @kernel
-def make_derivatives(model, x):
+def make_derivatives(model, work):
     """Arrays for the derivatives."""
-    m, n = x.G.shape
+    m, n = work.G.shape
     return Derivatives(
         np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((m, n)),
         np.empty((m, n)), np.empty((m, n)), np.empty(derivatives_size(model)), np.empty(n))
 
 
 @kernel_in_place
-def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, d):
+def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, derivatives):
     """G, M and all derivatives, except those of inputs and force elements, which are set to zero."""
-    world_motion(SCALAR, model, q, v, a, d.work)
-    jacobian_rows(model, q, d.work, G)
-    derivative_rows(model, q, v, a, d.work, d.psi_q, d.phi_q, d.phi_v)
-    composite_derivatives(SCALAR, model, q, f_ext, d.work, d.ignored, d.ID_q, d.ID_v, M)
-    for zero in (d.force_q, d.tau_q, d.tau_v):
+    world_motion(SCALAR, model, q, v, a, derivatives.work)
+    jacobian_rows(model, q, derivatives.work, G)
+    derivative_rows(model, q, v, a, derivatives.work, derivatives.psi_q, derivatives.phi_q, derivatives.phi_v)
+    composite_derivatives(SCALAR, model, q, f_ext, derivatives.work, derivatives.ignored, derivatives.ID_q,
+                          derivatives.ID_v, M)
+    for zero in (derivatives.force_q, derivatives.tau_q, derivatives.tau_v):
         zero[:] = 0.0
-    force_derivative_rows(model, q, d.work, lam, d.force_q)
+    force_derivative_rows(model, q, derivatives.work, lam, derivatives.force_q)
 
 
 @kernel_in_place
-def put_derivatives(model, o, x, t, q, v, a, lam, d):
-    """All derivatives at a state; the time of moving constraints, x.M and x.G must be up to date."""
-    put_mechanism_derivatives(model, x.f_ext, q, v, a, lam, x.G, x.M, d)
-    add_feedback(o, x, t, q, v, d.tau_q, d.tau_v)
+def put_derivatives(model, settings, work, t, q, v, a, lam, derivatives):
+    """All derivatives at a state; the time of moving constraints, work.M and work.G must be up to date."""
+    put_mechanism_derivatives(model, work.f_ext, q, v, a, lam, work.G, work.M, derivatives)
+    add_feedback(settings, work, t, q, v, derivatives.tau_q, derivatives.tau_v)
 
 
 @kernel_in_place
@@ -127,14 +128,15 @@ def jacobian_by_exponent(model, u):
 class RightInverse:
     """G^# of the stabilisation, and the projection of variations of the state."""
 
-    def __init__(self, robot, o, x, psi_q):
-        self.robot, self.G, self.psi_q, self.holonomic = robot, x.G, psi_q, x.holonomic != 0
-        self.root, self.marks, self.tolerance = np.eye(len(x.M)), np.ones(x.dependent.shape), o.rank_tolerance
-        if o.stabilisation == MINIMAL:
-            self.marks = x.dependent
+    def __init__(self, robot, settings, work, psi_q):
+        self.robot, self.G, self.psi_q, self.holonomic = robot, work.G, psi_q, work.holonomic != 0
+        self.root, self.marks = np.eye(len(work.M)), np.ones(work.dependent.shape)
+        self.tolerance = settings.rank_tolerance
+        if settings.stabilisation == MINIMAL:
+            self.marks = work.dependent
         else:
             try:
-                self.root = np.linalg.cholesky(x.M)
+                self.root = np.linalg.cholesky(work.M)
             except np.linalg.LinAlgError:  # as in `metric`
                 pass
 
@@ -183,35 +185,36 @@ def accelerations(G, M, dF, dphi):
     return da - Z @ np.linalg.solve(Z.T @ M @ Z, Z.T @ (dF + M @ da))
 
 
-def right_side_jacobian(run, o, t, h, center, y):
-    """The derivative (2 nv + 2, 2 nv + 2) of ydot by y, whose state is row 1 of run.single, and its inputs in x.tau.
+def right_side_jacobian(run, settings, t, h, center, y):
+    """The derivative (2 nv + 2, 2 nv + 2) of ydot by y, whose state is row 1 of run.single, and its inputs in work.tau.
 
     Raises LinAlgError if some motion has no inertia.
     """
-    x, n = run.x, run.robot.nv
+    work, n = run.x, run.robot.nv
     q, v, a, lam = (part[1].copy() for part in (run.single.q, run.single.v, run.single.a, run.single.lam))
-    d = make_derivatives(run.packed, x)
-    put_derivatives(run.packed, o, x, t, q, v, a, lam, d)
+    derivatives = make_derivatives(run.packed, work)
+    put_derivatives(run.packed, settings, work, t, q, v, a, lam, derivatives)
     dq, dv, J = np.zeros((n, 2 * n + 2)), np.zeros((n, 2 * n + 2)), np.empty((2 * n + 2, 2 * n + 2))
     dq[:, :n], dv[:, n:2 * n] = jacobian_by_exponent(run.packed, y[:n]), np.eye(n)
-    if o.stabilisation in (PROJECTION, MINIMAL):
-        inverse = RightInverse(run.robot, o, x, d.psi_q)
+    if settings.stabilisation in (PROJECTION, MINIMAL):
+        inverse = RightInverse(run.robot, settings, work, derivatives.psi_q)
         dq = inverse.positions(dq)
         dv = inverse.velocities(dq, dv)
-        if o.energy:
-            dq, dv = at_energy(run.robot, q, v, h, x.M, inverse, dq, dv)
-    dtau, dID = d.tau_q @ dq + d.tau_v @ dv, d.ID_q @ dq + d.ID_v @ dv
-    dphi = (d.phi_q + o.rate * d.psi_q + o.stiffness * x.holonomic[:, None] * x.G) @ dq + (d.phi_v + o.rate * x.G) @ dv
-    (rank,), (order,), _ = ranks(run.robot, x.G[None], o.rank_tolerance)
+        if settings.energy:
+            dq, dv = at_energy(run.robot, q, v, h, work.M, inverse, dq, dv)
+    dtau, dID = derivatives.tau_q @ dq + derivatives.tau_v @ dv, derivatives.ID_q @ dq + derivatives.ID_v @ dv
+    dphi = (derivatives.phi_q + settings.rate * derivatives.psi_q + settings.stiffness * work.holonomic[:, None]
+            * work.G) @ dq + (derivatives.phi_v + settings.rate * work.G) @ dv
+    (rank,), (order,), _ = ranks(run.robot, work.G[None], settings.rank_tolerance)
     rows = order[:rank]  # redundant rows may have drifted apart
-    J[n:2 * n] = da = accelerations(x.G[rows], x.M, dID + d.force_q @ dq - dtau, dphi[rows])
+    J[n:2 * n] = da = accelerations(work.G[rows], work.M, dID + derivatives.force_q @ dq - dtau, dphi[rows])
     # the rows of `put_power`: tau . v, to which the power into stored energy is added at the end, and v . (ID without
     # the external wrenches) - tau . v - damping v . v
-    J[2 * n] = x.tau @ dv + v @ dtau
-    J[2 * n + 1] = -2.0 * (x.damping * v) @ dv
-    if o.all_power:
+    J[2 * n] = work.tau @ dv + v @ dtau
+    J[2 * n + 1] = -2.0 * (work.damping * v) @ dv
+    if settings.all_power:
         by_q, by_v, _ = rnea_derivatives(run.robot, q, v, a)
-        J[2 * n + 1] += rnea(run.robot, q, v, a) @ dv + v @ (by_q @ dq + by_v @ dv + x.M @ da) - J[2 * n]
+        J[2 * n + 1] += rnea(run.robot, q, v, a) @ dv + v @ (by_q @ dq + by_v @ dv + work.M @ da) - J[2 * n]
     if run.robot.elements is not None:
         slope, by_q = energy_slope(run.robot, q)
         J[2 * n] += slope @ dv + v @ by_q @ dq

@@ -36,84 +36,87 @@ if TYPE_CHECKING:
 
 
 @inline
-def add_works(o, x, rows, l, h):
+def add_works(settings, work, rows, l, h):
     """Adds the works of a step of length h to row l, from the powers at its stages."""
-    stages = o.tableau.shape[1]
+    stages = settings.tableau.shape[1]
     for c in range(2):
         for j in range(stages):
-            rows.scalars[l, INPUT_WORK + c] += h * o.tableau[stages, j] * x.power[j, c]
+            rows.scalars[l, INPUT_WORK + c] += h * settings.tableau[stages, j] * work.power[j, c]
 
 
 @inline
-def runge_kutta_step(model, o, x, rows, k, l, t, row):
+def runge_kutta_step(model, settings, work, rows, k, l, t, row):
     """State and works of row l from row k, which is complete, at time t with inputs `row`; returns a status."""
-    h, stages, n = rows.t[l] - t, o.tableau.shape[1], x.zero.size
-    q, v, u = rows.q[k], rows.v[k], x.step
-    if is_collocation(o) or o.formulation == MOMENTA:
-        if is_collocation(o):
-            status = collocation_step(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+    h, stages, n = rows.t[l] - t, settings.tableau.shape[1], work.zero.size
+    q, v, u = rows.q[k], rows.v[k], work.step
+    if is_collocation(settings) or settings.formulation == MOMENTA:
+        if is_collocation(settings):
+            status = collocation_step(model, settings, work, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
         else:
-            status = step_in_momenta(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
-        add_works(o, x, rows, l, h)
+            status = step_in_momenta(model, settings, work, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+        add_works(settings, work, rows, l, h)
         return status
-    put_power(model, o, x, q, v, rows.a[k], x.power[0])
-    copy_to(v, x.q_rate[0, :n])
-    copy_to(rows.a[k], x.a_stage[0])
-    if not o.on_group:
-        coordinate_rates(model, q, v, x.q_rate[0])
+    put_power(model, settings, work, q, v, rows.a[k], work.power[0])
+    copy_to(v, work.q_rate[0, :n])
+    copy_to(rows.a[k], work.a_stage[0])
+    if not settings.on_group:
+        coordinate_rates(model, q, v, work.q_rate[0])
     for i in range(1, stages + 1):
-        q_i, v_i = (x.q_stage, x.v_stage) if i < stages else (rows.q[l], rows.v[l])
+        q_i, v_i = (work.q_stage, work.v_stage) if i < stages else (rows.q[l], rows.v[l])
         u[:] = 0.0
         copy_to(v, v_i)
         part = 0.0
         for j in range(min(i, stages)):
-            weight = h * o.tableau[i, j]
-            part += o.tableau[i, j]
+            weight = h * settings.tableau[i, j]
+            part += settings.tableau[i, j]
             if weight == 0.0:
                 continue
-            for c in range(n if o.on_group else u.size):
-                u[c] += weight * x.q_rate[j, c]
-            add_multiple(weight, x.a_stage[j], v_i)
-        if o.on_group:
+            for c in range(n if settings.on_group else u.size):
+                u[c] += weight * work.q_rate[j, c]
+            add_multiple(weight, work.a_stage[j], v_i)
+        if settings.on_group:
             integrate_kernel(model, q, u, q_i)
         else:
             for c in range(u.size):
                 q_i[c] = q[c] + u[c]
         if i < stages:
-            if not o.on_group:
-                coordinate_rates(model, q_i, v_i, x.q_rate[i])
+            if not settings.on_group:
+                coordinate_rates(model, q_i, v_i, work.q_rate[i])
                 unit_quaternions(model, q_i)
-            status = stage(model, o, x, t + part * h, row, i)
+            status = stage(model, settings, work, t + part * h, row, i)
             if status != OK:
                 return status
-            if o.on_group:
-                if o.stabilisation == MINIMAL:  # the constraints have moved the stage
+            if settings.on_group:
+                if settings.stabilisation == MINIMAL:  # the constraints have moved the stage
                     difference_kernel(model, q, q_i, u)
-                local_rates(model, u, v_i, x.q_rate[i])
-    if not o.on_group:
+                local_rates(model, u, v_i, work.q_rate[i])
+    if not settings.on_group:
         unit_quaternions(model, rows.q[l])
-    add_works(o, x, rows, l, h)
+    add_works(settings, work, rows, l, h)
     return OK
 
 
 @inline
-def explicit_step(model, o, x, rows, k, l, t, row, energy):
+def explicit_step(model, settings, work, rows, k, l, t, row, energy):
     """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. k = l is allowed."""
     for c in (INPUT_WORK, OTHER_WORK):
         rows.scalars[l, c] = rows.scalars[k, c]
     bound = np.inf
-    if o.energy == BOUNDED_ENERGY:  # the energy must not grow by more than the work done in the step
-        bound = energy_of(model, x, rows.q[k], rows.v[k]) - rows.scalars[l, INPUT_WORK] - rows.scalars[l, OTHER_WORK]
-    status = runge_kutta_step(model, o, x, rows, k, l, t, row)
+    if settings.energy == BOUNDED_ENERGY:  # the energy must not grow by more than the work done in the step
+        bound = energy_of(model, work, rows.q[k], rows.v[k]) - rows.scalars[l, INPUT_WORK] - rows.scalars[l, OTHER_WORK]
+    status = runge_kutta_step(model, settings, work, rows, k, l, t, row)
     if status != OK:
         return status
     bound += rows.scalars[l, INPUT_WORK] + rows.scalars[l, OTHER_WORK]
-    return end_step(model, o, x, rows, l, rows.t[l] - t, min(energy_due(o, rows, l, energy), bound))
+    return end_step(model, settings, work, rows, l, rows.t[l] - t, min(energy_due(settings, rows, l, energy), bound))
 
 
 @inline
-def step_in_parts(model, o, x, rows, base, k, parts, energy):
-    """Row k + 1 by `parts` steps from row `base`; returns a status. x.nearest[0] gets the largest condition number."""
+def step_in_parts(model, settings, work, rows, base, k, parts, energy):
+    """Row k + 1 by `parts` steps from row `base`; returns a status.
+
+    work.nearest[0] gets the largest condition number.
+    """
     end, held = rows.t[k + 1], rows.held[k + 1]
     first, row, status = rows.t[base], rows.held[base], OK
     for number in range(parts):
@@ -122,39 +125,39 @@ def step_in_parts(model, o, x, rows, base, k, parts, energy):
         rows.t[k + 1] = end if last else part_end(first, end, number, parts)
         rows.held[k + 1] = held if last else row
         if status == OK:
-            status = explicit_step(model, o, x, rows, start, k + 1, t, row, energy)
+            status = explicit_step(model, settings, work, rows, start, k + 1, t, row, energy)
     return status
 
 
 @kernel_in_place
-def imbalance(model, x, rows, k, l):
+def imbalance(model, work, rows, k, l):
     """Energy gained from row k to row l beyond the work done, relative to the kinetic energy."""
-    gain = energy_of(model, x, rows.q[l], rows.v[l]) - energy_of(model, x, rows.q[k], rows.v[k])
+    gain = energy_of(model, work, rows.q[l], rows.v[l]) - energy_of(model, work, rows.q[k], rows.v[k])
     for c in (INPUT_WORK, OTHER_WORK):
         gain -= rows.scalars[l, c] - rows.scalars[k, c]
-    kinetic_energy_kernel(SCALAR, model, rows.q[l], rows.v[l], x.local, x.number)
-    return abs(gain) / x.number[0]
+    kinetic_energy_kernel(SCALAR, model, rows.q[l], rows.v[l], work.local, work.number)
+    return abs(gain) / work.number[0]
 
 
 @inline
-def next_row(model, o, x, rows, base, k, energy):
+def next_row(model, settings, work, rows, base, k, energy):
     """Row k + 1 by a step from row `base`, divided into parts near a singular configuration.
 
     Returns a status and the row from which the next step begins (`liedyn.motion.simulation.singular_passages`).
     """
     condition = rows.scalars[base, CONDITION]
     limit, parts, best, least = passing(condition), 1, 0, np.inf
-    x.nearest[0] = condition
+    work.nearest[0] = condition
     while True:
-        status = step_in_parts(model, o, x, rows, base, k, parts, energy)
+        status = step_in_parts(model, settings, work, rows, base, k, parts, energy)
         if status != OK or parts == best:  # repeats the best division
             break
-        if parts == 1 and x.nearest[0] > limit:
+        if parts == 1 and work.nearest[0] > limit:
             parts = 2
             continue
-        if not x.nearest[0] > NEAR:
+        if not work.nearest[0] > NEAR:
             break
-        left = imbalance(model, x, rows, base, k + 1)
+        left = imbalance(model, work, rows, base, k + 1)
         if left < least:
             best, least = parts, left
         if least < BALANCED or parts >= PARTS:
@@ -168,19 +171,19 @@ def next_row(model, o, x, rows, base, k, energy):
 
 
 @kernel_in_place(nogil=True)
-def advance(model, o, x, rows, count, known, energy):
+def advance(model, settings, work, rows, count, known, energy):
     """At most `count` steps from row 0, which is complete already if `known`; `energy` is the energy at zero work.
 
     Returns (status, k): rows 0 to k are complete, and the run can continue from row k. If status is not OK, row k + 1
     could not be computed.
     """
     if not known:
-        status = finish_row(model, o, x, rows, 0)
+        status = finish_row(model, settings, work, rows, 0)
         if status != OK:
             return status, -1
     base = 0
     for k in range(count):
-        status, base = next_row(model, o, x, rows, base, k, energy)
+        status, base = next_row(model, settings, work, rows, base, k, energy)
         if status != OK:
             return status, k
     return OK, min(count, max(base, 1))

@@ -49,16 +49,16 @@ CONVERGED = 1e-11
 
 
 @kernel(nogil=True)
-def advance_alpha(model, o, x, rows, count, known, energy):
+def advance_alpha(model, settings, work, rows, count, known, energy):
     """Arguments and result as for `advance`. rows.memory holds a_n, vdot_n and lambda_n, NaN at the start."""
-    status = OK if known else finish_row(model, o, x, rows, 0)
+    status = OK if known else finish_row(model, settings, work, rows, 0)
     if status != OK:
         return status, -1
-    n, m = x.v_stage.size, x.psi.size
-    alpha_m, alpha_f = (2.0 * o.rho - 1.0) / (o.rho + 1.0), o.rho / (o.rho + 1.0)
+    n, m = work.v_stage.size, work.psi.size
+    alpha_m, alpha_f = (2.0 * settings.rho - 1.0) / (settings.rho + 1.0), settings.rho / (settings.rho + 1.0)
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
-    d, by_u, psi_u, G_u = make_derivatives(model, x), np.empty((n, n)), np.empty((m, n)), np.empty((m, n))
+    derivatives, by_u, psi_u, G_u = make_derivatives(model, work), np.empty((n, n)), np.empty((m, n)), np.empty((m, n))
     A, b, column = np.empty((n + m, n + m)), np.empty(n + m), np.empty((2, n))
     u, force = np.empty(n), np.empty(n)
     if np.isnan(rows.memory[0, 0]):
@@ -71,7 +71,7 @@ def advance_alpha(model, o, x, rows, count, known, energy):
         rows.memory[k + 1] = rows.memory[k]
         a_n, v_dot_n = rows.memory[k, :n], rows.memory[k, n:2 * n]
         a, v_dot, lam = rows.memory[k + 1, :n], rows.memory[k + 1, n:2 * n], rows.memory[k + 1, 2 * n:]
-        put_power(model, o, x, q, v, rows.a[k], x.power[0])
+        put_power(model, settings, work, q, v, rows.a[k], work.power[0])
         refresh(model, t)
         a[:] = (v_dot_n - alpha_m * a_n) / (1.0 - alpha_m)
         u[:] = h * v + h * h * ((0.5 - beta) * a_n + beta * a)
@@ -81,33 +81,33 @@ def advance_alpha(model, o, x, rows, count, known, energy):
         status, rank = NOT_CONVERGED, -1
         for _ in range(ITERATIONS):
             integrate_kernel(model, q, u, q_new)
-            if not input_forces(o, x, t, rows.held[k], q_new, v_new):
+            if not input_forces(settings, work, t, rows.held[k], q_new, v_new):
                 status = NOT_FINITE
                 break
-            rnea_kernel(SCALAR, model, q_new, v_new, v_dot, x.f_ext, x.local, force)
-            put_derivatives(model, o, x, t, q_new, v_new, v_dot, lam, d)
-            residual_rows(model, q_new, d.work, x.residual)
-            velocity_rows(model, q_new, v_new, d.work, x.psi)
+            rnea_kernel(SCALAR, model, q_new, v_new, v_dot, work.f_ext, work.local, force)
+            put_derivatives(model, settings, work, t, q_new, v_new, v_dot, lam, derivatives)
+            residual_rows(model, q_new, derivatives.work, work.residual)
+            velocity_rows(model, q_new, v_new, derivatives.work, work.psi)
             if rank < 0:  # determine the independent rows
-                put_weighed(x.G, ranking_of(model, o.rank_tolerance), x.Y)
-                x.Y[:, n] = 0.0
-                rank, _ = orthonormal_rows(x.Y, o.rank_tolerance, x.order)
-            columns_by_exponent(model, u, d.ID_q + d.force_q - d.tau_q, column, by_u)
-            A[:n, :n] = scale * (by_a * x.M + by_v * (d.ID_v - d.tau_v) + by_u)
-            b[:n] = x.tau - force
+                put_weighed(work.G, ranking_of(model, settings.rank_tolerance), work.Y)
+                work.Y[:, n] = 0.0
+                rank, _ = orthonormal_rows(work.Y, settings.rank_tolerance, work.order)
+            columns_by_exponent(model, u, derivatives.ID_q + derivatives.force_q - derivatives.tau_q, column, by_u)
+            A[:n, :n] = scale * (by_a * work.M + by_v * (derivatives.ID_v - derivatives.tau_v) + by_u)
+            b[:n] = work.tau - force
             for r in range(m):
-                b[:n] -= lam[r] * x.G[r]
+                b[:n] -= lam[r] * work.G[r]
             b[:n] *= scale
-            columns_by_exponent(model, u, x.G, column, G_u)
-            columns_by_exponent(model, u, d.psi_q, column, psi_u)
+            columns_by_exponent(model, u, work.G, column, G_u)
+            columns_by_exponent(model, u, derivatives.psi_q, column, psi_u)
             A[n:n + rank, n:n + rank] = 0.0
             for c in range(rank):
-                r = x.order[c]
-                A[:n, n + c] = x.G[r]
-                if x.holonomic[r] != 0:
-                    A[n + c, :n], b[n + c] = G_u[r], -x.residual[r]
+                r = work.order[c]
+                A[:n, n + c] = work.G[r]
+                if work.holonomic[r] != 0:
+                    A[n + c, :n], b[n + c] = G_u[r], -work.residual[r]
                 else:
-                    A[n + c, :n], b[n + c] = h * psi_u[r] + h * by_v * x.G[r], -h * x.psi[r]
+                    A[n + c, :n], b[n + c] = h * psi_u[r] + h * by_v * work.G[r], -h * work.psi[r]
             if not solve_square(A, b, n + rank):
                 status = SINGULAR
                 break
@@ -118,7 +118,7 @@ def advance_alpha(model, o, x, rows, count, known, energy):
                 v_dot[j] += by_a * b[j]
                 moved = max(moved, abs(b[j]) / (1.0 + abs(u[j])), h * by_v * abs(b[j]) / (1.0 + h * abs(v_new[j])))
             for c in range(rank):
-                lam[x.order[c]] += b[n + c] / scale
+                lam[work.order[c]] += b[n + c] / scale
             if not np.isfinite(moved):
                 break
             if moved < CONVERGED:
@@ -128,11 +128,11 @@ def advance_alpha(model, o, x, rows, count, known, energy):
             return status, k
         integrate_kernel(model, q, u, q_new)
         a[:] = ((1.0 - alpha_f) * v_dot + alpha_f * v_dot_n - alpha_m * a_n) / (1.0 - alpha_m)
-        put_power(model, o, x, q_new, v_new, v_dot, x.power[1])
+        put_power(model, settings, work, q_new, v_new, v_dot, work.power[1])
         for c in range(2):
             rows.scalars[k + 1, INPUT_WORK + c] = (
-                rows.scalars[k, INPUT_WORK + c] + 0.5 * h * (x.power[0, c] + x.power[1, c]))
-        status = end_step(model, o, x, rows, k + 1, h, energy_due(o, rows, k + 1, energy))
+                rows.scalars[k, INPUT_WORK + c] + 0.5 * h * (work.power[0, c] + work.power[1, c]))
+        status = end_step(model, settings, work, rows, k + 1, h, energy_due(settings, rows, k + 1, energy))
         if status != OK:
             return status, k
     return OK, count

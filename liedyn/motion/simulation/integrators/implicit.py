@@ -76,9 +76,9 @@ def readers(dependent):
 
 
 @kernel
-def coordinates(x):
-    R_y, virtual_y, y = readers(x.dependent[0])
-    R_w, virtual_w, w = readers(x.dependent[1])
+def coordinates(work):
+    R_y, virtual_y, y = readers(work.dependent[0])
+    R_w, virtual_w, w = readers(work.dependent[1])
     return Coordinates(R_y, virtual_y, R_w, virtual_w, y, w)
 
 
@@ -89,18 +89,18 @@ def read(c, of_q, of_v, k):
 
 
 @kernel_in_place
-def close_loop(o, x, t, q, v, local):
+def close_loop(settings, work, t, q, v, local):
     """Adds feedback and force elements to local.A: A + B (F_q N dy + F_v X (dy, dw))."""
-    nu = x.actuators.shape[1]
-    if o.feedback_address != 0:
-        call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
-        close(x.feedback, local, 0)
-    if x.drives.shape[1] > nu:
-        x.slopes[:] = 0.0
-        add_element_slopes(x, t, q, v, x.slopes[0], x.slopes[1])
-        if o.feedback_address != 0:
-            add_driven_slopes(x, x.slopes[0], x.slopes[1])
-        close(x.slopes, local, nu)
+    nu = work.actuators.shape[1]
+    if settings.feedback_address != 0:
+        call(settings.feedback_address, t, q, v, v, v, work.feedback, 0)
+        close(work.feedback, local, 0)
+    if work.drives.shape[1] > nu:
+        work.slopes[:] = 0.0
+        add_element_slopes(work, t, q, v, work.slopes[0], work.slopes[1])
+        if settings.feedback_address != 0:
+            add_driven_slopes(work, work.slopes[0], work.slopes[1])
+        close(work.slopes, local, nu)
 
 
 @inline
@@ -119,24 +119,24 @@ def close(F, local, first):
 
 
 @kernel
-def newton_stage(model, o, x, rows, k, t, c, s):
+def newton_stage(model, settings, work, rows, k, t, c, s):
     """Solves a stage at time t of the step from row k, with the initial guess in s.q, s.v; returns a status."""
     p_y, p, n, h = c.y.size, s.base.size, s.v.size, GAMMA * (rows.t[k + 1] - rows.t[k])
     u, change, dv, step, A = np.empty(n), np.empty(n), np.empty(n), np.empty(p), np.empty((p, p))
     for _ in range(ITERATIONS):
-        status = check(o, s.q, s.v)
+        status = check(settings, s.q, s.v)
         if status == OK:
-            status = complete(model, o, x, s.q, s.v)
+            status = complete(model, settings, work, s.q, s.v)
         if status != OK:
             return status
-        if not input_forces(o, x, t, rows.held[k], s.q, s.v):
+        if not input_forces(settings, work, t, rows.held[k], s.q, s.v):
             return NOT_FINITE
-        found, found_y, local = linearization(model, s.q, s.v, x.tau, x.f_ext, c.R_y, c.virtual_y, c.R_w, c.virtual_w,
-                                              x.drives, o.rank_tolerance)
-        note_distance(x, local.A, p_y)
+        found, found_y, local = linearization(model, s.q, s.v, work.tau, work.f_ext, c.R_y, c.virtual_y, c.R_w,
+                                              c.virtual_w, work.drives, settings.rank_tolerance)
+        note_distance(work, local.A, p_y)
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR
-        close_loop(o, x, t, s.q, s.v, local)
+        close_loop(settings, work, t, s.q, s.v, local)
         s.a[:] = local.a
         difference_kernel(model, rows.q[k], s.q, u)
         local_rates(model, u, s.v, s.u_dot)
@@ -160,7 +160,7 @@ def newton_stage(model, o, x, rows, k, t, c, s):
         if not np.isfinite(moved):
             return NOT_CONVERGED
         if moved < CONVERGED:
-            status = complete(model, o, x, s.q, s.v)
+            status = complete(model, settings, work, s.q, s.v)
             difference_kernel(model, rows.q[k], s.q, u)
             dv[:] = s.v - rows.v[k]
             for i in range(p):  # the rates from the stage equation itself, which are exact for stiff motions
@@ -170,7 +170,7 @@ def newton_stage(model, o, x, rows, k, t, c, s):
 
 
 @kernel
-def implicit_step(model, o, x, rows, k, c):
+def implicit_step(model, settings, work, rows, k, c):
     """State and works of row k + 1 from row k, which is complete; returns a status."""
     p, n, t, h = c.y.size + c.w.size, c.R_y.shape[1], rows.t[k], rows.t[k + 1] - rows.t[k]
     rates, base, u, u_dot, a = np.empty((STAGES, p)), np.empty(p), np.empty(n), rows.v[k].copy(), rows.a[k].copy()
@@ -185,42 +185,43 @@ def implicit_step(model, o, x, rows, k, c):
             v[j] = rows.v[k, j] + h * NODES[i] * a[j]
         integrate_kernel(model, rows.q[k], u, q)
         refresh(model, t + h * NODES[i])
-        status = newton_stage(model, o, x, rows, k, t + h * NODES[i], c, Stage(base, rates[i], q, v, u_dot, a))
+        status = newton_stage(model, settings, work, rows, k, t + h * NODES[i], c,
+                              Stage(base, rates[i], q, v, u_dot, a))
         if status != OK:
             return status
-        put_power(model, o, x, q, v, a, x.power[0])
+        put_power(model, settings, work, q, v, a, work.power[0])
         for e in range(2):
-            rows.scalars[k + 1, INPUT_WORK + e] += h * TABLEAU[STAGES - 1, i] * x.power[0, e]
+            rows.scalars[k + 1, INPUT_WORK + e] += h * TABLEAU[STAGES - 1, i] * work.power[0, e]
     return OK
 
 
 @kernel(nogil=True)
-def advance_implicit(model, o, x, rows, count, known, energy):
+def advance_implicit(model, settings, work, rows, count, known, energy):
     """Arguments and result as for `advance`."""
-    status = OK if known else finish_row(model, o, x, rows, 0)
+    status = OK if known else finish_row(model, settings, work, rows, 0)
     if status != OK:
         return status, -1
-    if has_fallen(x):
-        choose(model, o, x, rows.q[0])
-    c = coordinates(x)
+    if has_fallen(work):
+        choose(model, settings, work, rows.q[0])
+    c = coordinates(work)
     base = 0
     for k in range(count):
         h = rows.t[k + 1] - rows.t[k]
-        explicit = base < k or is_explicit(x, h, rows.scalars[k, CONDITION])
+        explicit = base < k or is_explicit(work, h, rows.scalars[k, CONDITION])
         if not explicit:
-            x.nearest[0] = 0.0
-            if has_fallen(x):
-                choose(model, o, x, rows.q[k])
-                c = coordinates(x)
+            work.nearest[0] = 0.0
+            if has_fallen(work):
+                choose(model, settings, work, rows.q[k])
+                c = coordinates(work)
             rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1] = rows.scalars[k, INPUT_WORK:OTHER_WORK + 1]
-            status = implicit_step(model, o, x, rows, k, c)
-            explicit = is_explicit(x, h, x.nearest[0])
+            status = implicit_step(model, settings, work, rows, k, c)
+            explicit = is_explicit(work, h, work.nearest[0])
             if status == OK and not explicit:
-                status = end_step(model, o, x, rows, k + 1, h, energy_due(o, rows, k + 1, energy))
+                status = end_step(model, settings, work, rows, k + 1, h, energy_due(settings, rows, k + 1, energy))
             base = k + 1
         if explicit:
-            status, base = next_row(model, o, x, rows, min(base, k), k, energy)
-            x.pivots[:] = 1.0, 0.0  # choose the coordinates anew
+            status, base = next_row(model, settings, work, rows, min(base, k), k, energy)
+            work.pivots[:] = 1.0, 0.0  # choose the coordinates anew
         if status != OK:
             return status, k
     return OK, min(count, max(base, 1))

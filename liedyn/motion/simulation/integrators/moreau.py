@@ -79,19 +79,19 @@ STILL = 1e-10
 
 
 @kernel
-def closed_contacts(model, x, h, contacts, start):
+def closed_contacts(model, work, h, contacts, start):
     """The contacts of an impulse step: those that are closed in its middle, or come to rest on their surfaces.
 
-    x.residual and x.psi are those of the free motion at its end, `start` (m) is psi at the beginning of the step.
+    work.residual and work.psi are those of the free motion at its end, `start` (m) is psi at the beginning of the step.
     """
-    size, rows = contacts.index.size, np.empty(x.psi.size, np.int64)
+    size, rows = contacts.index.size, np.empty(work.psi.size, np.int64)
     closed = Touching(rows, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
                       np.zeros(size, types.boolean), np.zeros((size, 3)), np.empty(size), np.empty(size))
     taken = rows_taken = 0
     for k in range(size):
         begin, many = loop_rows(model, contacts.index[k])
-        gap, freely, closing = (
-            contacts.side[k] * x.residual[begin], contacts.side[k] * x.psi[begin], contacts.side[k] * start[begin])
+        gap, freely, closing = (contacts.side[k] * work.residual[begin], contacts.side[k] * work.psi[begin],
+                                contacts.side[k] * start[begin])
         middle = gap - 0.5 * h * freely
         slow = freely < 0.0 and -freely <= SLOW * abs(freely - closing)
         if middle > TOUCHING and not (slow and gap <= 0.0):
@@ -108,42 +108,42 @@ def closed_contacts(model, x, h, contacts, start):
 
 
 @kernel
-def damped_row(model, o, x, rows, k, contacts, room):
+def damped_row(model, settings, work, rows, k, contacts, room):
     """The free motion from row k to row k + 1, with implicit dampers; returns a status."""
     h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k], rows.v[k]
     room.half[:] = 0.5 * h * v
     integrate_kernel(model, q, room.half, room.q)
     refresh(model, rows.t[k] + 0.5 * h)
     set_all(model, contacts.index, OPEN)
-    terms_in_place(model, room.q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
-    velocity_rows(model, room.q, v, x.world, x.psi)
-    if not input_forces(o, x, rows.t[k] + 0.5 * h, rows.held[k], room.q, v):
+    terms_in_place(model, room.q, v, work.f_ext, work.world, work.M, work.h, work.G, work.gamma)
+    velocity_rows(model, room.q, v, work.world, work.psi)
+    if not input_forces(settings, work, rows.t[k] + 0.5 * h, rows.held[k], room.q, v):
         return NOT_FINITE
-    for r in range(x.psi.size):
-        room.c[r] = inner(x.G[r], v) - x.psi[r]
+    for r in range(work.psi.size):
+        room.c[r] = inner(work.G[r], v) - work.psi[r]
     for j in range(v.size):
-        x.M[j, j] += h * x.damping[j]
-        room.after[j] = h * (x.tau[j] - x.h[j]) + inner(x.M[j], v)
+        work.M[j, j] += h * work.damping[j]
+        room.after[j] = h * (work.tau[j] - work.h[j]) + inner(work.M[j], v)
     none = OneSided(contacts.index[:0], contacts.side, contacts.bounce, contacts.friction)
-    nothing = closed_contacts(model, x, h, none, room.start)
-    if solve_contacts(x.M, room.after, x.G, room.c, room.equal, nothing, o.rank_tolerance, room.free,
+    nothing = closed_contacts(model, work, h, none, room.start)
+    if solve_contacts(work.M, room.after, work.G, room.c, room.equal, nothing, settings.rank_tolerance, room.free,
                       room.force)[0] != SOLVED:
         return NOT_CONVERGED
     room.half[:] = 0.5 * h * room.free
-    by_inputs, damped = 0.5 * h * (held_power(x, room.q, v) + held_power(x, room.q, room.free)), 0.0
+    by_inputs, damped = 0.5 * h * (held_power(work, room.q, v) + held_power(work, room.q, room.free)), 0.0
     for j in range(v.size):
-        by_inputs += room.half[j] * x.tau[j] + 0.5 * h * v[j] * x.tau[j]
-        damped += h * x.damping[j] * room.free[j] * 0.5 * (v[j] + room.free[j])
+        by_inputs += room.half[j] * work.tau[j] + 0.5 * h * v[j] * work.tau[j]
+        damped += h * work.damping[j] * room.free[j] * 0.5 * (v[j] + room.free[j])
     integrate_kernel(model, room.q, room.half, rows.q[k + 1])
     copy_to(room.free, rows.v[k + 1])
-    copy_to(x.tau, rows.tau[k + 1])
+    copy_to(work.tau, rows.tau[k + 1])
     rows.scalars[k + 1, INPUT_WORK] = rows.scalars[k, INPUT_WORK] + by_inputs
     rows.scalars[k + 1, OTHER_WORK] = rows.scalars[k, OTHER_WORK] - damped
     return OK
 
 
 @kernel
-def put_impulses(model, o, x, rows, k, stiff, contacts, room):
+def put_impulses(model, settings, work, rows, k, stiff, contacts, room):
     """room.after and the impulses room.force after the free motion in row k + 1, and their effect on the energy.
 
     Marks the rows of contacts that then rest in room.rests; returns a status, the energy that contacts have added, and
@@ -152,30 +152,30 @@ def put_impulses(model, o, x, rows, k, stiff, contacts, room):
     h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k + 1], rows.v[k + 1]
     refresh(model, rows.t[k + 1])
     set_all(model, contacts.index, ON)
-    terms_in_place(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
-    residual_rows(model, q, x.world, x.residual)
-    velocity_rows(model, q, v, x.world, x.psi)
+    terms_in_place(model, q, v, work.f_ext, work.world, work.M, work.h, work.G, work.gamma)
+    residual_rows(model, q, work.world, work.residual)
+    velocity_rows(model, q, v, work.world, work.psi)
     for j in range(v.size):
-        x.M[j, j] += h * x.damping[j] if stiff else 0.0
+        work.M[j, j] += h * work.damping[j] if stiff else 0.0
     for j in range(v.size):
-        room.half[j] = inner(x.M[j], v)
-    for r in range(x.psi.size):
-        room.c[r] = inner(x.G[r], v) - x.psi[r]
+        room.half[j] = inner(work.M[j], v)
+    for r in range(work.psi.size):
+        room.c[r] = inner(work.G[r], v) - work.psi[r]
     room.after[:] = v
     room.force[:] = 0.0
     room.rests[:] = 0
     rows.memory[k + 1, :] = 0.0
-    closed = closed_contacts(model, x, h, contacts, room.start)
+    closed = closed_contacts(model, work, h, contacts, room.start)
     if closed.first.size == 0:
         return OK, 0.0, 0.0
-    if solve_contacts(x.M, room.half, x.G, room.c, room.equal, closed, o.rank_tolerance, room.after,
+    if solve_contacts(work.M, room.half, work.G, room.c, room.equal, closed, settings.rank_tolerance, room.after,
                       room.force)[0] != SOLVED:
         return NOT_CONVERGED, 0.0, 0.0
     given = booked = 0.0
     for e in range(closed.first.size):
         first, count, done, rubbed = closed.rows[closed.first[e]], closed.count[e], 0.0, 0.0
         for r in range(first, first + count):
-            done -= 0.5 * room.force[r] * (room.start[r] + inner(x.G[r], room.after) - room.c[r])
+            done -= 0.5 * room.force[r] * (room.start[r] + inner(work.G[r], room.after) - room.c[r])
             rubbed += room.force[r] * room.force[r] if r > first else 0.0
         normal = abs(room.force[first])
         if normal > 0.0 and closed.shift[e] >= 0.0:
@@ -190,51 +190,51 @@ def put_impulses(model, o, x, rows, k, stiff, contacts, room):
     rows.scalars[k + 1, OTHER_WORK] += booked
     for j in range(v.size):
         rows.scalars[k + 1, INPUT_WORK] += 0.5 * h * rows.tau[k + 1, j] * (room.after[j] - v[j])
-        rows.scalars[k + 1, OTHER_WORK] -= 0.5 * h * x.damping[j] * (room.after[j] ** 2 - v[j] ** 2)
+        rows.scalars[k + 1, OTHER_WORK] -= 0.5 * h * work.damping[j] * (room.after[j] ** 2 - v[j] ** 2)
     return OK, given, booked
 
 
 @kernel_in_place
-def keep_rests(model, o, x, use, q, v):
+def keep_rests(model, settings, work, use, q, v):
     """The nearest v that satisfies the marked rows at q."""
-    metric(model, o, x, q)
-    world_positions(SCALAR, model, q, x.world)
-    jacobian_rows(model, q, x.world, x.G)
-    world_velocities(SCALAR, model, v, x.world)
-    velocity_rows(model, q, v, x.world, x.psi)
-    correction(model, o, x, x.psi, use, x.order[:0])
-    add_multiple(1.0, x.vector[0], v)
+    metric(model, settings, work, q)
+    world_positions(SCALAR, model, q, work.world)
+    jacobian_rows(model, q, work.world, work.G)
+    world_velocities(SCALAR, model, v, work.world)
+    velocity_rows(model, q, v, work.world, work.psi)
+    correction(model, settings, work, work.psi, use, work.order[:0])
+    add_multiple(1.0, work.vector[0], v)
 
 
 @kernel
-def bound_energy(model, o, x, allowed, room, q, v):
+def bound_energy(model, settings, work, allowed, room, q, v):
     """Reduces the speed along room.half, where impulses have moved q, until the energy at (q, v) is within its bound.
 
     Velocities orthogonal to it are reduced only if that does not suffice.
     """
-    along, excess = room.half, energy_of(model, x, q, v) - allowed
+    along, excess = room.half, energy_of(model, work, q, v) - allowed
     if excess > 0.0 and largest_size(along) > NOISE:
         along *= largest_size(v) / largest_size(along)
         room.after[:] = v + along
-        still = energy_of(model, x, q, x.zero)
-        square = 2.0 * (energy_of(model, x, q, along) - still)
-        speed = energy_of(model, x, q, room.after) - allowed - excess - 0.5 * square
+        still = energy_of(model, work, q, work.zero)
+        square = 2.0 * (energy_of(model, work, q, along) - still)
+        speed = energy_of(model, work, q, room.after) - allowed - excess - 0.5 * square
         if square > 0.0 and speed != 0.0:
             speed /= square
             v += along * speed * (math.sqrt(max(0.0, 1.0 - 2.0 * excess / (speed * speed * square))) - 1.0)
-            keep_rests(model, o, x, room.use, q, v)
-    total = energy_of(model, x, q, v)
-    kinetic = total - energy_of(model, x, q, x.zero)
+            keep_rests(model, settings, work, room.use, q, v)
+    total = energy_of(model, work, q, v)
+    kinetic = total - energy_of(model, work, q, work.zero)
     if total > allowed and kinetic > 0.0:
         v *= math.sqrt(max(0.0, 1.0 - (total - allowed) / kinetic))
 
 
 @kernel
-def impulse_row(model, o, x, rows, k, stiff, contacts, room):
+def impulse_row(model, settings, work, rows, k, stiff, contacts, room):
     """Row k + 1 by impulses after the free motion, which the row has already; returns a status."""
-    h, m, n = rows.t[k + 1] - rows.t[k], x.psi.size, x.zero.size
+    h, m, n = rows.t[k + 1] - rows.t[k], work.psi.size, work.zero.size
     q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
-    status, given, booked = put_impulses(model, o, x, rows, k, stiff, contacts, room)
+    status, given, booked = put_impulses(model, settings, work, rows, k, stiff, contacts, room)
     if status != OK:
         return status
     moving = largest_size(room.c)
@@ -243,27 +243,27 @@ def impulse_row(model, o, x, rows, k, stiff, contacts, room):
     copy_to(q_new, room.q)
     integrate_kernel(model, q_new, room.half, q_new)
     for r in range(m):
-        room.use[r] = 1 if (room.equal[r] or room.rests[r] != 0) and x.holonomic[r] != 0 else 0
-    if not push_out(model, o, x, contacts, room.use, q_new) <= DEEPEST:
+        room.use[r] = 1 if (room.equal[r] or room.rests[r] != 0) and work.holonomic[r] != 0 else 0
+    if not push_out(model, settings, work, contacts, room.use, q_new) <= DEEPEST:
         copy_to(room.q, q_new)
         integrate_kernel(model, q_new, room.half, q_new)
-        if not lift_out(model, o, x, contacts, room, q_new) <= DEEPEST:
+        if not lift_out(model, settings, work, contacts, room, q_new) <= DEEPEST:
             return NOT_CLOSED
     for r in range(m):
-        if room.equal[r] and not abs(x.residual[r]) <= o.tolerance * x.row_sizes[r]:
+        if room.equal[r] and not abs(work.residual[r]) <= settings.tolerance * work.row_sizes[r]:
             return NOT_CLOSED
         room.use[r] = 1 if room.equal[r] or room.rests[r] != 0 else 0
     v_new[:] = room.after
-    keep_rests(model, o, x, room.use, q_new, v_new)
-    status = check(o, q_new, v_new)
+    keep_rests(model, settings, work, room.use, q_new, v_new)
+    status = check(settings, q_new, v_new)
     if status != OK:
         return status
     if moving <= STILL * max(1.0, largest_size(v)):
-        allowed = energy_of(model, x, q, v) + min(0.0, given) - booked
+        allowed = energy_of(model, work, q, v) + min(0.0, given) - booked
         for c in (INPUT_WORK, OTHER_WORK):
             allowed += rows.scalars[k + 1, c] - rows.scalars[k, c]
         difference_kernel(model, room.q, q_new, room.half)
-        bound_energy(model, o, x, allowed, room, q_new, v_new)
+        bound_energy(model, settings, work, allowed, room, q_new, v_new)
     rows.a[k + 1] = (v_new - v) / h
     rows.lam[k + 1] = room.force / h
     rows.scalars[k + 1, CONDITION] = np.nan
@@ -274,21 +274,21 @@ def impulse_row(model, o, x, rows, k, stiff, contacts, room):
 
 
 @kernel
-def moreau_row(model, o, x, rows, k, known, contacts, room):
+def moreau_row(model, settings, work, rows, k, known, contacts, room):
     """Row k + 1 from row k by a smooth step or by one with impulses; returns a status."""
-    m, h, closed, same = x.psi.size, rows.t[k + 1] - rows.t[k], False, True
+    m, h, closed, same = work.psi.size, rows.t[k + 1] - rows.t[k], False, True
     refresh(model, rows.t[k])
-    stiff = is_stiff(model, x, h, rows.q[k])
-    put_rates(model, x, contacts.index, rows.q[k], rows.v[k])
-    room.start[:] = x.psi
-    smooth, status = choose_statuses(model, x, contacts, rows.v[k], room.status) and not stiff, LEFT
+    stiff = is_stiff(model, work, h, rows.q[k])
+    put_rates(model, work, contacts.index, rows.q[k], rows.v[k])
+    room.start[:] = work.psi
+    smooth, status = choose_statuses(model, work, contacts, rows.v[k], room.status) and not stiff, LEFT
     for c in range(contacts.index.size):
         closed, same = closed or room.status[c] > OFF, same and room.status[c] == room.before[c]
     if smooth:
         made = rows.memory[k, m]
         complete = known and (made == IN_FLIGHT and not closed or made == IN_CONTACT and same)
         room.before[:] = room.status
-        status = smooth_row(model, o, x, rows, k, complete, contacts, room, True)
+        status = smooth_row(model, settings, work, rows, k, complete, contacts, room, True)
         if status == OK:
             rows.memory[k + 1, :] = 0.0
             rows.memory[k + 1, m] = IN_CONTACT if closed else IN_FLIGHT
@@ -296,24 +296,24 @@ def moreau_row(model, o, x, rows, k, known, contacts, room):
     flies = smooth and not closed and status == LEFT  # row k + 1 has the free motion already
     if not flies and not stiff:
         room.status[:] = OPEN
-        flies = smooth_row(model, o, x, rows, k, False, contacts, room, False) == OK
+        flies = smooth_row(model, settings, work, rows, k, False, contacts, room, False) == OK
     if not flies:
-        status = damped_row(model, o, x, rows, k, contacts, room)
+        status = damped_row(model, settings, work, rows, k, contacts, room)
         if status != OK:
             return status
-    return impulse_row(model, o, x, rows, k, not flies, contacts, room)
+    return impulse_row(model, settings, work, rows, k, not flies, contacts, room)
 
 
 @kernel(nogil=True)
-def advance_moreau(model, o, x, rows, count, known, energy):
+def advance_moreau(model, settings, work, rows, count, known, energy):
     """Arguments and result as for `advance`; if `count` is zero, row 0 is completed as if no contact were closed."""
     contacts = one_sided_records(model)
-    room = room_for_step(model, x, contacts)
+    room = room_for_step(model, work, contacts)
     set_all(model, contacts.index, OPEN)
     if count == 0 and not known:
-        return finish_row(model, o, x, rows, 0), 0
+        return finish_row(model, settings, work, rows, 0), 0
     for k in range(count):
-        status = moreau_row(model, o, x, rows, k, known or k > 0, contacts, room)
+        status = moreau_row(model, settings, work, rows, k, known or k > 0, contacts, room)
         if status != OK:
             set_all(model, contacts.index, OPEN)
             return status, k

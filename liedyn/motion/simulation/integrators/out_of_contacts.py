@@ -24,38 +24,38 @@ ITERATIONS, ENOUGH = 31, 1e-12
 
 
 @inline
-def deepest_of(model, x, contacts):
+def deepest_of(model, work, contacts):
     """The deepest penetration, from the residuals."""
     deepest = 0.0
     for c in range(contacts.index.size):
-        deepest = max(deepest, -contacts.side[c] * x.residual[loop_rows(model, contacts.index[c])[0]])
+        deepest = max(deepest, -contacts.side[c] * work.residual[loop_rows(model, contacts.index[c])[0]])
     return deepest
 
 
 @inline
 def error_in_use(model, of, q):
     """The largest residual of the rows in use at q; contacts that are penetrated are in use from then on."""
-    _, x, contacts, use = of
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
+    _, work, contacts, use = of
+    world_positions(SCALAR, model, q, work.world)
+    residual_rows(model, q, work.world, work.residual)
     size = 0.0
     for c in range(contacts.index.size):
         r = loop_rows(model, contacts.index[c])[0]
-        if use[r] == 0 and contacts.side[c] * x.residual[r] < 0.0:
+        if use[r] == 0 and contacts.side[c] * work.residual[r] < 0.0:
             use[r], size = 1, 2.0 * ENOUGH  # at least one step moves q out of it
     for r in range(use.size):
         if use[r] != 0:
-            size = max(size, abs(x.residual[r]))
+            size = max(size, abs(work.residual[r]))
     return size
 
 
 @inline
 def step_in_use(model, of, q):
     """The nearest change that satisfies the rows in use."""
-    o, x, _, use = of
-    jacobian_rows(model, q, x.world, x.G)
-    correction(model, o, x, x.residual, use, x.order[:0])
-    integrate_kernel(model, q, x.vector[0], q)
+    settings, work, _, use = of
+    jacobian_rows(model, q, work.world, work.G)
+    correction(model, settings, work, work.residual, use, work.order[:0])
+    integrate_kernel(model, q, work.vector[0], q)
     return True
 
 
@@ -63,26 +63,26 @@ _push_out = closer(error_in_use, step_in_use)
 
 
 @kernel_in_place
-def push_out(model, o, x, contacts, use, q):
+def push_out(model, settings, work, contacts, use, q):
     """Projects q on the equations and out of penetrated contacts; all contacts have rows. Returns the deepest
     penetration.
 
     `use` (m) marks rows: those closed at first, and those of contacts that were reached in between.
     """
-    metric(model, o, x, q)
-    _push_out(model, (o, x, contacts, use), Rule(ITERATIONS, 1e-14, ENOUGH, 0.5, np.inf), q)
-    return deepest_of(model, x, contacts)
+    metric(model, settings, work, q)
+    _push_out(model, (settings, work, contacts, use), Rule(ITERATIONS, 1e-14, ENOUGH, 0.5, np.inf), q)
+    return deepest_of(model, work, contacts)
 
 
 @inline
 def error_with_contacts(model, of, q):
     """The largest residual of the equations, or the deepest penetration; room.c are the right sides of a step."""
-    _, x, contacts, touching, room, _ = of
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
-    size = deepest_of(model, x, contacts)
+    _, work, contacts, touching, room, _ = of
+    world_positions(SCALAR, model, q, work.world)
+    residual_rows(model, q, work.world, work.residual)
+    size = deepest_of(model, work, contacts)
     for r in range(room.c.size):
-        room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
+        room.c[r] = -work.residual[r] if work.holonomic[r] != 0 else 0.0
         size = max(size, abs(room.c[r]) if room.equal[r] else 0.0)
     return size
 
@@ -90,9 +90,9 @@ def error_with_contacts(model, of, q):
 @inline_array
 def step_with_contacts(model, of, q):
     """A step by frictionless contacts; False if there is none."""
-    o, x, _, touching, room, (none, dq, P) = of
-    jacobian_rows(model, q, x.world, x.G)
-    if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
+    settings, work, _, touching, room, (none, dq, P) = of
+    jacobian_rows(model, q, work.world, work.G)
+    if solve_contacts(work.M, none, work.G, room.c, room.equal, touching, settings.rank_tolerance, dq, P)[0] != SOLVED:
         return False
     integrate_kernel(model, q, dq, q)
     return True
@@ -102,7 +102,7 @@ _lift_out = closer(error_with_contacts, step_with_contacts)
 
 
 @kernel
-def lift_out(model, o, x, contacts, room, q):
+def lift_out(model, settings, work, contacts, room, q):
     """`push_out` for more resting contacts than can rest: while q is moved out of some contacts, others may open.
 
     Each step solves frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. Returns the deepest
@@ -114,5 +114,6 @@ def lift_out(model, o, x, contacts, room, q):
     touching = Touching(rows, np.arange(size), np.ones(size, np.int64), np.zeros(size), np.zeros(size, types.boolean),
                         np.zeros((size, 3)), contacts.side, np.zeros(size))
     arrays = np.zeros(n), np.empty(n), np.empty(room.force.size)
-    _lift_out(model, (o, x, contacts, touching, room, arrays), Rule(ITERATIONS, 1e-13, DEEPEST, 0.5, np.inf), q)
-    return deepest_of(model, x, contacts)
+    _lift_out(model, (settings, work, contacts, touching, room, arrays), Rule(ITERATIONS, 1e-13, DEEPEST, 0.5, np.inf),
+              q)
+    return deepest_of(model, work, contacts)

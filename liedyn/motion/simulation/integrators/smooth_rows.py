@@ -58,14 +58,14 @@ def one_sided_records(model):
 
 
 @kernel
-def room_for_step(model, x, contacts):
-    n, m, count = x.v_stage.size, x.psi.size, contacts.index.size
+def room_for_step(model, work, contacts):
+    n, m, count = work.v_stage.size, work.psi.size, contacts.index.size
     equal = np.ones(m, types.boolean)
     for l in contacts.index:
         first, many = loop_rows(model, l)
         equal[first:first + many] = False
-    return Room(np.empty(x.q_stage.size), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(m), np.zeros(m),
-                np.empty(m), np.empty(m), equal, np.zeros(m, np.int64), np.zeros(m, np.int64),
+    return Room(np.empty(work.q_stage.size), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(m),
+                np.zeros(m), np.empty(m), np.empty(m), equal, np.zeros(m, np.int64), np.zeros(m, np.int64),
                 np.empty(count, np.int64), np.full(count, OFF))
 
 
@@ -76,53 +76,53 @@ def set_all(model, index, status):
 
 
 @kernel_in_place
-def put_rates(model, x, index, q, v):
-    """x.residual and x.psi at a state, with rows for all contacts; the time is the model's."""
+def put_rates(model, work, index, q, v):
+    """work.residual and work.psi at a state, with rows for all contacts; the time is the model's."""
     set_all(model, index, ON)
-    world_positions(SCALAR, model, q, x.world)
-    residual_rows(model, q, x.world, x.residual)
-    world_velocities(SCALAR, model, v, x.world)
-    velocity_rows(model, q, v, x.world, x.psi)
+    world_positions(SCALAR, model, q, work.world)
+    residual_rows(model, q, work.world, work.residual)
+    world_velocities(SCALAR, model, v, work.world)
+    velocity_rows(model, q, v, work.world, work.psi)
 
 
 @kernel_in_place
-def is_stiff(model, x, h, q):
+def is_stiff(model, work, h, q):
     """True if dampers of joints may be too stiff for explicit steps: the trace of M^-1 D bounds their fastest rate."""
-    if not largest_size(x.damping) > 0.0:
+    if not largest_size(work.damping) > 0.0:
         return False
-    crba_kernel(SCALAR, model, q, x.world, x.M)
-    if not factor(x.M, x.L):
+    crba_kernel(SCALAR, model, q, work.world, work.M)
+    if not factor(work.M, work.L):
         return True
     rate = 0.0
-    for j in range(x.damping.size):
-        if x.damping[j] > 0.0:
-            x.vector[0, :] = 0.0
-            x.vector[0, j] = 1.0
-            forward(x.L, x.vector[0])
-            rate += x.damping[j] * inner(x.vector[0], x.vector[0])
+    for j in range(work.damping.size):
+        if work.damping[j] > 0.0:
+            work.vector[0, :] = 0.0
+            work.vector[0, j] = 1.0
+            forward(work.L, work.vector[0])
+            rate += work.damping[j] * inner(work.vector[0], work.vector[0])
     return not h * rate <= STIFF
 
 
 @kernel_in_place
-def choose_statuses(model, x, contacts, v, status):
-    """The mode of each contact at the state of x.residual and x.psi. False if an impulse is due."""
+def choose_statuses(model, work, contacts, v, status):
+    """The mode of each contact at the state of work.residual and work.psi. False if an impulse is due."""
     limit = AT_REST * max(1.0, largest_size(v))
     for c in range(contacts.index.size):
         l = contacts.index[c]
         first, count = loop_rows(model, l)
-        gap, rate, slip = contacts.side[c] * x.residual[first], contacts.side[c] * x.psi[first], 0.0
+        gap, rate, slip = contacts.side[c] * work.residual[first], contacts.side[c] * work.psi[first], 0.0
         status[c] = OPEN
         if gap > TOUCHING or (gap >= -TOUCHING and rate > limit):
             continue
         for r in range(first + 1, first + count):
-            slip += x.psi[r] * x.psi[r]
+            slip += work.psi[r] * work.psi[r]
         slip = math.sqrt(slip)
         if gap < -TOUCHING or rate < -limit or (slip > limit and not np.isfinite(contacts.friction[c])):
             return False
         status[c] = ON if count > 1 and slip <= limit else SLIDING
         for r in range(first + 1, first + count):
             if status[c] == SLIDING:
-                x.friction.direction[l, r - first - 1] = x.psi[r] / slip
+                work.friction.direction[l, r - first - 1] = work.psi[r] / slip
     return True
 
 
@@ -146,14 +146,14 @@ def push_within_disks(model, contacts, status, lam):
 
 
 @kernel_in_place
-def have_stayed(model, x, rows, k, contacts, status):
+def have_stayed(model, work, rows, k, contacts, status):
     """True if every contact at row k is in the mode that the step ending there has assumed."""
-    put_rates(model, x, contacts.index, rows.q[k], rows.v[k])
+    put_rates(model, work, contacts.index, rows.q[k], rows.v[k])
     limit = AT_REST * max(1.0, largest_size(rows.v[k]))
     for c in range(contacts.index.size):
         l = contacts.index[c]
         first, count = loop_rows(model, l)
-        gap, rate, ahead = contacts.side[c] * x.residual[first], contacts.side[c] * x.psi[first], 0.0
+        gap, rate, ahead = contacts.side[c] * work.residual[first], contacts.side[c] * work.psi[first], 0.0
         if status[c] == OPEN:
             if not gap >= -NOISE:
                 return False
@@ -161,41 +161,42 @@ def have_stayed(model, x, rows, k, contacts, status):
         if not (abs(gap) <= TOUCHING and abs(rate) <= limit):
             return False
         for r in range(first + 1, first + count):
-            ahead += x.psi[r] * x.friction.direction[l, r - first - 1]
+            ahead += work.psi[r] * work.friction.direction[l, r - first - 1]
         if status[c] == SLIDING and count > 1 and not ahead > 0.0:
             return False
     return push_within_disks(model, contacts, status, rows.lam[k])
 
 
 @kernel_in_place
-def explicit_row(model, o, x, rows, k):
+def explicit_row(model, settings, work, rows, k):
     """Row k + 1 by an explicit step from row k, which is complete; returns a status."""
     energy = 0.0
-    if o.energy != FREE_ENERGY:
-        energy = energy_of(model, x, rows.q[k], rows.v[k]) - rows.scalars[k, INPUT_WORK] - rows.scalars[k, OTHER_WORK]
-    return explicit_step(model, o, x, rows, k, k + 1, rows.t[k], rows.held[k], energy)
+    if settings.energy != FREE_ENERGY:
+        energy = energy_of(model, work, rows.q[k], rows.v[k]) - rows.scalars[k, INPUT_WORK] - rows.scalars[k,
+                                                                                                           OTHER_WORK]
+    return explicit_step(model, settings, work, rows, k, k + 1, rows.t[k], rows.held[k], energy)
 
 
 @kernel_in_place
-def smooth_row(model, o, x, rows, k, complete, contacts, room, judged):
+def smooth_row(model, settings, work, rows, k, complete, contacts, room, judged):
     """Row k + 1 by an explicit step with the contact modes of room.status; returns a status.
 
     If `judged`, returns LEFT if the modes do not hold at the end. `complete` is true if row k is complete with these
     modes; else it is completed, and stored unless its forces come from impulses.
     """
-    m, condition, status = x.psi.size, rows.scalars[k, CONDITION], OK
+    m, condition, status = work.psi.size, rows.scalars[k, CONDITION], OK
     copy_to(rows.a[k], room.a)
     copy_to(rows.lam[k], room.lam)
     for c in range(contacts.index.size):
         switch(model, contacts.index[c], room.status[c])
     if not complete:
-        x.pivots[0], x.pivots[1] = 1.0, 0.0  # choose the minimal coordinates anew
-        status = finish_row(model, o, x, rows, k)
+        work.pivots[0], work.pivots[1] = 1.0, 0.0  # choose the minimal coordinates anew
+        status = finish_row(model, settings, work, rows, k)
         if status == OK and judged and not push_within_disks(model, contacts, room.status, rows.lam[k]):
             status = LEFT
     if status == OK:
-        status = explicit_row(model, o, x, rows, k)
-    if status == OK and judged and not have_stayed(model, x, rows, k + 1, contacts, room.status):
+        status = explicit_row(model, settings, work, rows, k)
+    if status == OK and judged and not have_stayed(model, work, rows, k + 1, contacts, room.status):
         status = LEFT
     if status != OK or not judged or rows.memory[k, m] == BY_IMPULSES:
         copy_to(room.a, rows.a[k])
