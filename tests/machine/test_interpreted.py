@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,9 @@ from liedyn.machine.compiled.jit import kernel
 from liedyn.machine.program import interpret
 from liedyn.machine.program.plain_arrays import Strided, Tensor, Vector, wrapped
 from liedyn.machine.program.plain_registers import Register
-from liedyn.machine.simd.lanes import sqrt
+from liedyn.machine.simd.lanes import SCALAR, sqrt
 from liedyn.machine.simd.sines import sincos
+from liedyn.mechanics.tree.rnea import rnea_kernel
 
 TOLERANCE = 1e-12
 """Of the largest number of a result: sums of some thousand products, without fused multiply-adds."""
@@ -304,3 +306,48 @@ sys.settrace(None)
 print(seen[0])
 """
     assert " ".join(interpreted(code)) == "(True, True)"
+
+
+def test_an_interrupt_leaves_nothing_half_done(monkeypatch):
+    """Functions are converted when they are first needed: an exception there is forgotten, all of it."""
+    world = interpret.World(False)
+    x, out = np.full(8, 0.5), np.zeros(16)
+    value, left = interpret.World._value, [2]
+
+    def interrupted(self, given):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return value(self, given)
+
+    monkeypatch.setattr(interpret.World, "_value", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        interpret.run(refused_by_python, (x, out), (world, world))
+    assert (out == 0.0).all()
+    interpret.run(refused_by_python, (x, out), (world, world))
+    assert out[0] == 1.0 and out[1] == 1.0
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_threads_get_whole_functions(careful):
+    """Functions that are being converted by one thread are not run by another."""
+    robot, found = ld.load("five_bar"), []
+    arguments = SCALAR, robot.packed, robot.home, np.zeros(4), np.zeros(4), np.zeros(0), np.zeros(20_000)
+    world = interpret.World(careful)
+
+    def work():
+        out = np.zeros(4)
+        interpret.run(rnea_kernel, (*arguments, out), (world, world))
+        found.append(out)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(found) == 8 and all(np.allclose(out, found[0], rtol=1e-15) for out in found)

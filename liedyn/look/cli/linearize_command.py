@@ -10,11 +10,14 @@ import timeit
 import numpy as np
 
 from liedyn.machine.errors import InputError, LiedynError, suggestion
+from liedyn.machine.program.handover import is_interpreting
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.closing import Rule, iteration
 from liedyn.mechanics.constraints.independent import choose, choose_positions, choose_speeds
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
+LONG = 0.2
+"""Seconds after which a time is not measured again."""
 STEP = 1e-3  # truncation error about STEP^4; rounding error about 1e-16 / STEP
 STENCIL = ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))
 STEPS = Rule(steps=12, rounding=1e-15, enough=1e-9, slow=0.5, growth=np.inf)  # by their sizes
@@ -211,8 +214,9 @@ def _print_rows(rows):
 
 
 def _seconds(action, repeats):
-    """Median time of an action that has run before."""
-    return float(np.median(timeit.repeat(action, number=1, repeat=repeats)))
+    """Median time of an action that has run before; of one run if that takes long."""
+    once = timeit.timeit(action, number=1)
+    return once if once > LONG else float(np.median([once, *timeit.repeat(action, number=1, repeat=repeats - 1)]))
 
 
 def _check(robot, ss, independent):
@@ -227,3 +231,5 @@ def _check(robot, ss, independent):
     print(f"  largest difference, relative to the largest entry: {worst:.2e}")
     print(f"  time, exact:               {1e3 * analytic:10.3f} ms")
     print(f"  time, central differences: {1e3 * differences:10.3f} ms")
+    if is_interpreting():
+        print("  both interpreted: compiled code, which `liedyn warmup` makes ahead, is faster")

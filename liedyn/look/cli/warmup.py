@@ -19,6 +19,7 @@ from liedyn.machine.compiled import jit
 from liedyn.machine.compiled.compile_progress import notice
 from liedyn.machine.compiled.cpu_targets import LEVEL, WIDTH
 from liedyn.machine.errors import LiedynError
+from liedyn.machine.program.handover import compile_always
 from liedyn.mechanics.constraints.independent import choose
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.recursion import RECURSIONS
@@ -40,6 +41,7 @@ def warmup(jobs=None, here=False):
     directory = cache_directory()
     if directory is None:
         raise LiedynError("there is no cache to fill: LIEDYN_CACHE is 0, or no directory is writable")
+    compile_always()
     names = [name for name, _ in calls()]
     start = time.perf_counter()
     jobs = jobs or os.cpu_count() or 1
@@ -69,7 +71,8 @@ def warmup(jobs=None, here=False):
 
 
 def _end_silently():
-    """Ctrl-C ends a worker without a traceback."""
+    """Ctrl-C ends a worker without a traceback; it compiles what it calls."""
+    compile_always()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     notice.is_silent = True
 

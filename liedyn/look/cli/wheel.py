@@ -109,6 +109,8 @@ def _begin(level, package, cache, program):
 def compile_kernels(program):
     """Calls everything that is to be compiled; runs in a process of its own."""
     with _relative_places():
+        from liedyn.machine.program.handover import compile_always
+        compile_always()
         if program:
             runpy.run_path(program, run_name="__main__")
         else:

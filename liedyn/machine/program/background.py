@@ -21,12 +21,15 @@ NICE = 10
 """By how much its priority is lower."""
 PAUSE = 0.25
 """Seconds between two looks whether its parent is still there."""
-GRACE = 0.5
-"""Seconds that it may take to end."""
+IDLE = 60.0
+"""Seconds without work after which it ends; it is started again for the next kernel."""
 
 
 class Background:
-    """The process, started when it is asked for something."""
+    """The process, started when it is asked for something.
+
+    In a forked child there is none, as it belongs to the parent.
+    """
 
     def __init__(self):
         self._process, self._lock, self._is_allowed = None, threading.Lock(), None
@@ -34,10 +37,9 @@ class Background:
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self):
-        """In a forked child: the process belongs to the parent."""
         if self._process is not None:
             with contextlib.suppress(OSError):
-                os.close(self._process.stdin.fileno())
+                self._process.stdin.close()
             self._process.returncode = 0
         self._process, self._lock, self._is_allowed = None, threading.Lock(), False
 
@@ -53,13 +55,19 @@ class Background:
                 line = base64.b64encode(pickle.dumps(what)) + b"\n"
             except Exception:  # types of something that is not known by a name
                 return False
-            if self._process is None:
-                self._process = _started()
+            if not self.is_alive():
+                if not self._is_allowed:
+                    return False
+                try:
+                    self._process = _started()
+                except OSError as error:
+                    self._give_up(f"kernels are not compiled in the background, as no process can be started: {error}")
+                    return False
             try:
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
-            except OSError:
-                return self.is_alive()
+                while line:
+                    line = line[self._process.stdin.write(line):]
+            except OSError:  # it has ended this moment
+                return False
         return True
 
     def is_alive(self):
@@ -67,13 +75,19 @@ class Background:
         if self._process is None:
             return False
         status = self._process.poll()
+        if status == 0:  # it had nothing to do
+            self._process = None
+            return False
         if status is not None and self._is_allowed:
-            from liedyn.machine.errors import CacheWarning
+            self._give_up(f"the process that compiled kernels in the background ended with status {status}; from now "
+                          "on they are compiled where they are needed")
+        return status is None
 
-            self._is_allowed = False
-            warnings.warn(f"the process that compiled kernels in the background ended with status {status}; from now "
-                          "on they are compiled where they are needed", CacheWarning, stacklevel=2)
-        return self._is_allowed
+    def _give_up(self, why):
+        from liedyn.machine.errors import CacheWarning
+
+        self._is_allowed = False
+        warnings.warn(why, CacheWarning, stacklevel=2)
 
 
 def _may_start():
@@ -95,21 +109,17 @@ def _started():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path), "LIEDYN_INTERPRET": "0", "LIEDYN_QUIET": "1"}
     command = [sys.executable, "-P", "-m", __name__, str(os.getpid())]
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)
+                               stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0)
     atexit.register(_end, process, os.getpid())
     return process
 
 
 def _end(process, parent):
-    if os.getpid() != parent:  # a forked child that ends
-        return
-    with contextlib.suppress(OSError):
-        process.stdin.close()
-    try:
-        process.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    if os.getpid() == parent:  # else a forked child ends
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        if process.poll() is None:
+            process.returncode = 0  # it ends without being waited for
 
 
 # ---- in the other process
@@ -164,8 +174,12 @@ def _main(parent):
         threading.Thread(target=_watch, args=(parent, saving.end), daemon=True).start()
     threading.Thread(target=_read, args=(lines, saving.end), daemon=True).start()
     while True:
-        module, name, kinds = pickle.loads(base64.b64decode(lines.get()))
+        try:
+            line = lines.get(timeout=IDLE)
+        except queue.Empty:
+            saving.end()
         with contextlib.suppress(Exception):  # who needs the kernel will compile it, and see the error
+            module, name, kinds = pickle.loads(base64.b64decode(line))
             _kernel(module, name).compile(kinds)
 
 

@@ -29,12 +29,14 @@ import time
 
 NEVER = os.environ.get("LIEDYN_COMPILE", "") == "never"
 CHECK = os.environ.get("LIEDYN_CHECK", "0") != "0"
-SWITCHED_ON = os.environ.get("LIEDYN_INTERPRET", "0") != "0"
+SWITCHED_ON = os.environ.get("LIEDYN_INTERPRET", "1") != "0"
 
 LONGEST = 1.0
 """Seconds of interpretation in one public call, or of one kernel that nobody compiles meanwhile."""
 PATIENCE = 10.0
 """Seconds of interpretation of one kernel after which the background process is not waited for any longer."""
+PRICE = 1e-4
+"""Seconds that a public call counts at least which goes another way for want of a kernel."""
 PAUSE = 0.05
 """Seconds between two looks into the cache."""
 FEW = 8
@@ -58,14 +60,33 @@ def install():
             _install_at_first()
 
 
+def is_interpreting():
+    """True if kernels that were needed so far are not compiled: what is timed now is no compiled code."""
+    return interprets_all() or CHOOSER is not None and CHOOSER.is_waiting()
+
+
 def interprets_all():
     """True if all calls from Python are interpreted, in one thread."""
     return NEVER or CHECK
 
 
+class _Switch:
+    """Attribute `compiles`: whatever is called is compiled, in all threads."""
+
+    compiles = False
+
+
 def compile_always():
-    """From now on compile whatever is called, as `liedyn warmup` does."""
-    _HERE.off = True
+    """From now on compile whatever is called, as `liedyn warmup` does; LiedynError where nothing may be compiled."""
+    if NEVER:
+        from liedyn.machine.errors import LiedynError
+
+        raise LiedynError("nothing can be compiled, as the environment has LIEDYN_COMPILE=never")
+    _Switch.compiles = True
+
+
+CHOOSER = None
+"""The `_Chooser` of this process, if calls may be interpreted."""
 
 
 class _Here(threading.local):
@@ -73,8 +94,6 @@ class _Here(threading.local):
 
     Attributes
     ----------
-    off : bool
-        It interprets nothing.
     frame : frame
         The public call whose kernels were interpreted last. It is held, as another one could get its place in memory.
     interpreted : set
@@ -82,20 +101,21 @@ class _Here(threading.local):
     spent : float
         How long it took [s].
     deadline : float
-        When interpretation stops, on the clock of `time.perf_counter`.
+        When interpretation stops, on the clock of `time.thread_time`.
     """
 
-    off, frame, interpreted, spent, deadline = False, None, frozenset(), 0.0, 0.0
+    frame, interpreted, spent, deadline = None, frozenset(), 0.0, 0.0
 
 
 _HERE = _Here()
 
 
 def _public_call():
-    """The frame of the outermost function of the package that is running in this thread."""
+    """The frame of the outermost function of the package that is running in this thread; a command is many calls."""
     frame, found = sys._getframe(1), None
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("liedyn."):
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("liedyn.") and not name.startswith("liedyn.look."):
             found = frame
         frame = frame.f_back
     return found
@@ -107,14 +127,16 @@ class _Kernel:
     Attributes
     ----------
     spent : float
-        Seconds that its interpretation has taken.
+        Seconds that interpretation has taken in public calls that would have used it.
     is_asked : bool
         The background process was asked to compile it.
+    late : set
+        Late kernels that were called in the same public calls: compiled code will call them, too.
     """
 
     def __init__(self, dispatcher, kinds):
         self.dispatcher, self.kinds, self.spent, self.is_asked, self._names = dispatcher, kinds, 0.0, False, None
-        self._looked, self._seen = 0.0, None
+        self._looked, self.late = 0.0, set()
 
     def is_there(self, listing):
         """True if it is loaded, or in the cache."""
@@ -166,7 +188,7 @@ class _Chooser:
     """Knows the kernels that are not compiled yet, and decides who computes."""
 
     def __init__(self, background):
-        self.background, self._kernels, self._late, self._listing = background, {}, {}, _Listing()
+        self.background, self._kernels, self._listing = background, {}, _Listing()
 
     def known(self, dispatcher, kinds):
         """The `_Kernel`."""
@@ -175,9 +197,14 @@ class _Chooser:
             self._kernels[key] = _Kernel(*key)
         return self._kernels[key]
 
+    def is_waiting(self):
+        """True if a kernel that was needed is not loaded."""
+        return any(kernel.spent > 0.0 and kernel.kinds not in kernel.dispatcher.overloads
+                   for kernel in list(self._kernels.values()))
+
     def is_ready(self, dispatcher, kinds):
-        """True if a kernel is compiled; it, and what it was seen to call late, may be used in this public call."""
-        if _HERE.off or kinds in dispatcher.overloads or dispatcher.__module__.startswith(FOREGROUND):
+        """True if a kernel is compiled, with what it was seen to call late, and may be used in this public call."""
+        if _Switch.compiles or kinds in dispatcher.overloads or dispatcher.__module__.startswith(FOREGROUND):
             return True
         kernel = self.known(dispatcher, kinds)
         call = _public_call()
@@ -187,10 +214,11 @@ class _Chooser:
             return True
         if kernel in _HERE.interpreted:
             return False
-        late = [each for each in self._late.values() if not self._is_there(each)]
-        if self._is_there(kernel) and not late:
+        missing = [each for each in (kernel, *kernel.late) if not self._is_there(each)]
+        if not missing:
             return True
         _HERE.interpreted.add(kernel)
+        kernel.spent += PRICE
         return False
 
     def _is_there(self, kernel):
@@ -201,10 +229,12 @@ class _Chooser:
         return False
 
     def late_is_called(self, dispatcher, kinds):
-        """A late kernel is interpreted: compiled code will call it, too."""
-        if dispatcher not in self._late:
-            self._late[dispatcher] = self.known(dispatcher, kinds)
-            self._is_there(self._late[dispatcher])
+        """A late kernel is interpreted."""
+        late = self.known(dispatcher, kinds)
+        for kernel in _HERE.interpreted:
+            if late not in kernel.late:
+                kernel.late.add(late)
+                self._is_there(late)
 
     def compile_or_interpret(self, plain, dispatcher, arguments, named):
         """What Numba's dispatcher calls with the arguments, as it has no machine code for them: that, or a function."""
@@ -219,7 +249,7 @@ class _Chooser:
         """The result of a kernel, interpreted while that does not take too long."""
         from liedyn.machine.program.interpret import Stop, run
 
-        outer, begin = _HERE.deadline, time.perf_counter()
+        outer, begin = _HERE.deadline, time.thread_time()
         _HERE.deadline = begin + LONGEST - _HERE.spent
         try:
             return run(kernel.dispatcher, arguments, self.worlds)
@@ -227,8 +257,10 @@ class _Chooser:
             kernel.dispatcher.compile(kernel.kinds)
             return kernel.dispatcher(*arguments)
         finally:
-            spent = time.perf_counter() - begin
-            _HERE.deadline, _HERE.spent, kernel.spent = outer, _HERE.spent + spent, kernel.spent + spent
+            spent = time.thread_time() - begin
+            _HERE.deadline, _HERE.spent = outer, _HERE.spent + spent
+            for each in _HERE.interpreted:
+                each.spent += spent
 
     @functools.cached_property
     def worlds(self):
@@ -241,7 +273,7 @@ class _Chooser:
                     return function
 
                 def call(*arguments):
-                    if time.perf_counter() > _HERE.deadline:
+                    if time.thread_time() > _HERE.deadline:
                         raise Stop
                     return function(*arguments)
 
@@ -274,7 +306,8 @@ def _install_at_first():
     from liedyn.machine.errors import LiedynError
     from liedyn.machine.program.background import Background
 
-    chooser = _Chooser(Background())
+    global CHOOSER
+    chooser = CHOOSER = _Chooser(Background())
     plain_compilation, plain_builtin, plain_address_of = Dispatcher._compile_for_args, builtin.builtin, jit.address_of
 
     def compile_for_args(self, *arguments, **named):

@@ -11,6 +11,7 @@ where it is written.
 # mypy: ignore-errors
 import builtins
 import math
+import os
 import threading
 import types
 
@@ -46,22 +47,46 @@ class World:
     """All compiled functions of the package as plain ones."""
 
     def __init__(self, careful):
-        self.careful, self._modules, self._plain, self._names, self._intrinsics = careful, {}, {}, {}, {}
-        self.numpy, self.math = Arrays(careful), CarefulMath if careful else math
+        self.careful, self.numpy, self.math = careful, Arrays(careful), CarefulMath if careful else math
+        self._begin_anew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _begin_anew(self):
+        """Also in a forked child, whatever other threads were doing."""
+        self._lock = threading.RLock()
+        self._forget()
+
+    def _forget(self):
+        """Nothing is converted, or being converted; after an interrupt, which leaves functions without all names."""
+        self._begun, self._modules, self._plain, self._names, self._intrinsics = {}, {}, {}, {}, {}
 
     def plain(self, compiled):
         """The plain version of a compiled function."""
         found = self._plain.get(compiled)
         if found is None:
-            f = compiled.py_func
-            cells = tuple(types.CellType() for _ in f.__closure__ or ())
-            names = self._module(f.__globals__)
-            bare = types.FunctionType(f.__code__, names, f.__name__, f.__defaults__, cells or None)
-            bare.__kwdefaults__ = f.__kwdefaults__
-            found = self._plain[compiled] = self.called(compiled, bare)
-            for cell, given in zip(cells, f.__closure__ or ()):
-                cell.cell_contents = self._value(given.cell_contents)
-            self._convert(f.__globals__, names, f.__code__)
+            with self._lock:  # other threads get functions that are complete, with all that they call
+                is_outermost = not self._begun
+                try:
+                    found = self._plain.get(compiled) or self._begun.get(compiled) or self._made(compiled)
+                except BaseException:
+                    self._forget()
+                    raise
+                if is_outermost:
+                    self._plain.update(self._begun)
+                    self._begun = {}
+        return found
+
+    def _made(self, compiled):
+        f = compiled.py_func
+        cells = tuple(types.CellType() for _ in f.__closure__ or ())
+        names = self._module(f.__globals__)
+        bare = types.FunctionType(f.__code__, names, f.__name__, f.__defaults__, cells or None)
+        bare.__kwdefaults__ = f.__kwdefaults__
+        found = self._begun[compiled] = self.called(compiled, bare)
+        for cell, given in zip(cells, f.__closure__ or ()):
+            cell.cell_contents = self._value(given.cell_contents)
+        self._convert(f.__globals__, names, f.__code__)
         return found
 
     def called(self, compiled, function):
