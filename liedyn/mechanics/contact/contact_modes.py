@@ -169,10 +169,10 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     switched = _switched(robot, names, closed)
     rubs = [e for e, c in enumerate(resting)
             if found.status[e] == SLIDING and contacts.count[c] > 1 and contacts.friction[c] > 0.0]
-    sliding, slipping = [int(resting[e]) for e in rubs], np.zeros(len(psi))
+    sliding, slipping = resting[rubs].tolist(), np.zeros(len(psi))
     for c, along in zip(sliding, found.direction[rubs]):
         slipping[contacts.tangential(c)] = along[:contacts.count[c] - 1]
-    rub = SlidingFriction(contacts.some(sliding), slipping, psi)
+    rub = SlidingFriction(contacts.some(resting[rubs]), slipping, psi)
     terms = terms_kernel(switched.packed, q, v, f_ext)
     raise_errors(robot.functions)
     lam, N = _least_norm(terms, tau, -G[rub.rows].T @ rub.of_unit, rub, rank_of_rows(switched, terms[2], tolerance))

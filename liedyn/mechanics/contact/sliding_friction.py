@@ -22,6 +22,7 @@ In a run, every formulation solves first without friction, then once with each d
 d; a contact that friction holds is resolved by the run. Just before slip begins, and in the part of a step after its
 reversal, the previous direction is used, so that the right side stays smooth up to the event.
 """
+import functools
 import math
 from collections import namedtuple
 
@@ -76,19 +77,25 @@ class SlidingFriction:
     """
 
     def __init__(self, contacts, slip, lam):
-        numbers = np.arange(len(contacts.index))
-        self.contacts, self.owner = contacts, np.repeat(numbers, contacts.count - 1)
-        self.rows = contacts.first[self.owner] + np.concatenate([[0], *map(np.arange, contacts.count - 1)])[1:] + 1
+        self.contacts, self.lam, rows, owner = contacts, lam, [], []
+        for c, (first, count) in enumerate(zip(contacts.first.tolist(), contacts.count.tolist())):
+            rows += range(first + 1, first + count)
+            owner += [c] * (count - 1)
+        self.rows, self.owner = np.array(rows, np.int64), np.array(owner, np.int64)
+        self.belongs = (self.owner[:, None] == np.arange(len(contacts.first))).astype(float)
         slip = slip[..., self.rows, None]
-        self.size = np.sqrt(self._sum(slip * slip))
-        self.s, self.N = slip / self.size, self.normal(lam[..., None])
-        self.mu = contacts.friction[self.owner, None]
-        self.of_unit = self.mu * self.s * (self.owner[:, None] == numbers)
+        self.size, self.mu = np.sqrt(self._sum(slip * slip)), contacts.friction[self.owner, None]
+        self.s = slip / self.size
+        self.of_unit = self.mu * self.s * self.belongs
+
+    @functools.cached_property
+    def N(self):
+        """Normal force of the contact to which each tangential row belongs, (..., t, 1)."""
+        return self.normal(self.lam[..., None])
 
     def _sum(self, x):
         """Sums over the rows of each contact, repeated for each of its rows."""
-        same = (self.owner[:, None] == self.owner).astype(float)
-        return same @ x
+        return self.belongs @ (self.belongs.T @ x)
 
     def normals(self, lam):
         """Normal forces of the contacts, from all multipliers (..., m, columns): N = -side lambda_n."""
