@@ -52,6 +52,7 @@ from liedyn.model.laws import GasSpring as GasSpring, Motor as Motor, Polynomial
 
 # ---- imported when it is asked for
 
+from liedyn.bridges.fmu import export_fmu as export_fmu
 from liedyn.bridges.large import (
     LargeResult as LargeResult, map_parameters as map_parameters, map_states as map_states,
     open_results as open_results,
@@ -174,7 +175,8 @@ __all__ = [
     "check_constraint", "check_feedback", "clearance", "close", "closure_error", "complete_velocity",
     "constraint_bias", "constraint_jacobian", "constraint_wrenches", "continuation", "controllability", "crba",
     "ddp", "difference", "differential_inverse_kinematics", "differentiate_run", "discretize", "dkalman", "dlqr",
-    "dynamic_parameters", "element_forces", "element_states", "excitation", "export_html", "forward_dynamics",
+    "dynamic_parameters", "element_forces", "element_states", "excitation", "export_fmu", "export_html",
+    "forward_dynamics",
     "forward_dynamics_derivatives", "forward_kinematics", "frequency_response", "from_control", "from_pinocchio",
     "gain_schedule", "generate_c", "identify", "inertial_parameters", "inertial_regressor", "integrate",
     "inverse_dynamics", "inverse_kinematics", "kalman", "kinetic_energy", "linearize", "load", "load_mjcf", "load_sdf",

@@ -3,6 +3,7 @@ import contextlib
 import os
 import tempfile
 import warnings
+import zipfile
 
 import numpy as np
 
@@ -360,6 +361,8 @@ CALLS = {
         *np.ones((3, 2))),
     "generate_c": lambda robots: [open(file).read() for file in ld.generate_c(
         robots["loop"], folder("c"), functions=("rnea", "close"))],
+    "export_fmu": lambda robots: zipfile.ZipFile(ld.export_fmu(
+        robots["loop"], folder("fmu"), binary=False)).read("modelDescription.xml"),
     "from_control": by_control, "to_control": to_control, "export_html": page, "view": viewed, "many runs": many_runs,
 }
 

@@ -83,7 +83,6 @@ class RobotPrograms:
             The reference state has no result.
         """
         body, taken = self._of_tree(name) if name in TREE else self._of_method(getattr(self, name))
-        sizes = {"q": self.nq, "inertia": self.n * self.n}
         if "inertia" in taken and "inertia" not in self.state:
             self.state["inertia"] = [value_of(x) for x in self.trace("inertia").results["M"]]
         reference = {x: self.state[x] for x in taken}
@@ -95,7 +94,7 @@ class RobotPrograms:
             raise self.singular(f"a decision of {name} is in doubt")
         if not np.isfinite([value_of(x) for values in results.values() for x in values]).all():
             raise self.singular(f"{name} is not finite")
-        return TracedFunction(name, {x: sizes.get(x, self.n) for x in taken}, program, results)
+        return TracedFunction(name, {x: len(numbers) for x, numbers in reference.items()}, program, results)
 
     def _of_tree(self, name):
         declared = RECURSIONS[name]
@@ -132,6 +131,11 @@ class RobotPrograms:
 
     def linearize(self, plain, q, v, tau):
         """A, B and f0 in the coordinates of `choices`."""
+        space, _ = self.local_space(plain, q, v, tau)
+        return {"A": space.A, "B": space.B, "f0": space.f0}
+
+    def local_space(self, plain, q, v, tau):
+        """The `LocalSpace` in the coordinates of `choices`, and the workspace with what the elimination left there."""
         y, w = self.choices()
         coordinates = Coordinates(constants(y.rows), y.virtual, constants(w.rows), w.virtual)
         p_y, p_w, actuators = len(y.names), len(w.names), constants(actuators_of(self.robot))
@@ -143,7 +147,7 @@ class RobotPrograms:
             self.model, State(q, v, tau, room(0)), coordinates, actuators, RANK_TOLERANCE, work, space)
         self._require(found[0] == OK and found[3] == OK)
         self._require_consistent(q, v, space.residual, space.psi)
-        return {"A": space.A, "B": space.B, "f0": space.f0}
+        return space, work
 
     def choices(self):
         """The coordinates and velocities of linear models."""

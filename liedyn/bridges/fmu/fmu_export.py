@@ -1,0 +1,289 @@
+"""FMUs: a robot as a component for simulation tools (Functional Mock-up Interface, versions 2.0 and 3.0)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from liedyn.bridges.fmu.fmu_description import (
+    Description, Variable, build_description, description_2, description_3,
+)
+from liedyn.bridges.fmu.fmu_outputs import outputs_of
+from liedyn.bridges.fmu.fmu_programs import FmuPrograms
+from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
+from liedyn.bridges.fmu.fmu_states import are_lengths, states_of
+from liedyn.bridges.specialization.references import reference_state, references, require_programs
+from liedyn.linear.operating_point import CLOSURE_TOLERANCE
+from liedyn.machine.arguments import flag, names, one_of, positive, require_robot
+from liedyn.machine.errors import InputError, LiedynError, SingularConfigurationError
+from liedyn.machine.program.expressions import Expression
+from liedyn.mechanics.constraints.assembly import close
+from liedyn.mechanics.constraints.loops import velocity_error
+from liedyn.model.calls.boundary import states as states_given
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from liedyn.model.robot import Robot
+    from liedyn.typing import ArrayLike
+
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-std=c99", "-O1", "-fPIC", "-shared", "-fvisibility=hidden")
+DATE = (1980, 1, 1, 0, 0, 0)
+"""Of the files in an archive: the same robot gives the same FMU."""
+
+
+def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str] | None = None,
+               independent: Sequence[str] | None = None, q: ArrayLike | None = None, v: ArrayLike | None = None,
+               at: ArrayLike | None = None, version: Literal["3.0", "2.0"] = "3.0", step: float = 1e-3,
+               binary: bool = True) -> str:
+    """Write a robot as an FMU, a component for simulation tools: for model exchange and for co-simulation.
+
+    The states are those of the minimal model, independent coordinates and velocities; loops are closed inside. The
+    FMU contains its source code in C, and a binary for this platform; it needs no Python and no licence.
+
+    Parameters
+    ----------
+    robot : Robot
+        Any tree, with cut joints, couplings, rolling and other two-sided constraints, springs and dampers of joints.
+    file : str or path
+        Its name usually ends with ``.fmu``; replaced if it exists.
+    outputs : sequence of str, optional
+        Names as for `linearize`; by default the robot's own, or the independent coordinates. ``pose:body`` becomes
+        position .x, .y, .z [m] and rotation matrix .R11 to .R33 (columns: axes of the body in the world) of its frame.
+    independent : sequence of str, optional
+        Independent coordinates, of the tree; by default the robot's own, or chosen by pivoting at the start. Of a ball
+        or free joint all or none; its states are quaternion (x, y, z, w) and position.
+    q : array_like, shape (nq,), optional
+        Configuration at the start [rad, m; quaternions (x, y, z, w)], closed first; by default home.
+    v : array_like, shape (nv,), optional
+        Velocity at the start [rad/s, m/s], which keeps the loops closed; by default zero.
+    at : array_like, shape (nq,) or (count, nq), optional
+        Reference configurations, where pivots and other decisions are made, as for `generate_c`. None: the start, or if
+        that is singular, home or a configuration near it.
+    version : {"3.0", "2.0"}
+        Of the standard.
+    step : float
+        Longest internal step of co-simulation [s], by the classical Runge-Kutta method with constant inputs and
+        projection on the constraints, as in `simulate`.
+    binary : bool
+        False for source code only, which the importing tool compiles.
+
+    Returns
+    -------
+    str
+        The path of the file.
+
+    Raises
+    ------
+    InputError
+        An unknown name; an output or coordinate that is no number; a start velocity that opens loops; the robot has
+        one-sided constraints, force elements or functions of users.
+    ClosureError
+        The start or a reference configuration cannot be closed.
+    SingularConfigurationError
+        There is no model at a reference configuration, or the coordinates do not determine the motion at the start.
+    LiedynError
+        There is no C compiler, or it fails.
+    OSError
+        The file cannot be written.
+
+    Notes
+    -----
+    Inputs are the robot's actuators. Directional derivatives are A, B, C and D of `linearize`, by the states of the
+    FMU. Where a result does not exist, or the model's decisions are in doubt, functions return an error with a
+    message, or *discard* if an integrator of model exchange may try another state: there is no wrong number. The
+    standard: Modelica Association, Functional Mock-up Interface 3.0 (2022) and 2.0.5 (2024).
+
+    Examples
+    --------
+    >>> import tempfile, zipfile
+    >>> import liedyn as ld
+    >>> file = ld.export_fmu(ld.load("four_bar"), tempfile.mkdtemp() + "/four_bar.fmu", binary=False)
+    >>> [name for name in zipfile.ZipFile(file).namelist() if name.endswith(".xml")]
+    ['modelDescription.xml', 'sources/buildDescription.xml']
+    """
+    require_robot(robot)
+    require_programs(robot, "export_fmu")
+    asked = None if outputs is None else names("outputs", outputs)
+    version, step, binary = one_of("version", version, ("3.0", "2.0")), positive("step", step), flag("binary", binary)
+    compiler = _compiler() if binary else None
+    start = _start(robot, q, v)
+    project = _project(robot, start, asked, None if independent is None else names("independent", independent), at)
+    contents = _contents(project, start, version, step)
+    if compiler:
+        contents |= _compiled(compiler, project.identifier, contents, version)
+    with zipfile.ZipFile(Path(file), "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in contents.items():
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, data)
+    return str(Path(file))
+
+
+def _start(robot, q, v):
+    """The closed configuration and the velocity at the start."""
+    q = close(robot, states_given(robot, q=robot.home if q is None else np.asarray(q))[1][0])
+    v = np.zeros(robot.nv) if v is None else states_given(robot, q=q, v=v)[2][0]
+    if robot.row_names:
+        error = velocity_error(robot, q, v)
+        row = np.abs(error).argmax()
+        if abs(error[row]) > CLOSURE_TOLERANCE * max(1.0, np.abs(v).max()):
+            raise InputError(f"v opens the loops of {robot.name!r}: {robot.row_names[row]} by {error[row]:.3g}; make "
+                             "it consistent with complete_velocity()")
+    return q, v
+
+
+def _project(robot, start, outputs, independent, at):
+    states = states_of(robot, start[0], independent)
+    plan = outputs_of(robot, outputs, states.y)
+    taken = {name for each in plan for name in each.labels} & set(states.names)
+    # an output that is a state needs no variable of its own
+    plan = [each for each in plan if not set(each.labels) <= taken]
+    found = [FmuPrograms(robot, reference_state(robot, q), states, _renumbered(plan))
+             for q in ([start[0], *references(robot, None)] if at is None else references(robot, at))]
+    project = FmuProject(robot, _first_that_works(found) if at is None else found)
+    project.direct = [name for name in states.names if name in taken]
+    return project
+
+
+def _renumbered(plan):
+    made, first = [], 0
+    for each in plan:
+        made.append(each._replace(first=first))
+        first += each.rows
+    return made
+
+
+def _first_that_works(found):
+    for k, programs in enumerate(found):
+        try:
+            programs.trace("partials")
+            return [programs]
+        except SingularConfigurationError:
+            if k == len(found) - 1:
+                raise
+
+
+def _contents(project, start, version, step):
+    """The files of the archive but for the binary, by name."""
+    sources = project.robot_files() | common_files(version)
+    variables, depends = _variables(project, start)
+    made = Description(project.robot.name, project.identifier, "", step, variables, depends, [f"fmi{version[0]}.c"])
+    text = repr((made, [x.tobytes() for x in start], sorted(sources.items())))
+    made = made._replace(token=_token(text, version))
+    sources["fmu_model.h"] = project.model_header(start, made.token, step)
+    described = {"3.0": description_3, "2.0": description_2}[version](made)
+    contents = {"modelDescription.xml": described}
+    if version == "3.0":
+        contents["sources/buildDescription.xml"] = build_description(made)
+    contents |= {f"sources/{name}": text for name, text in sources.items()}
+    return {name: text.encode("utf-8") for name, text in contents.items()}
+
+
+def _token(text, version):
+    """An identifier of the contents."""
+    made = uuid.UUID(bytes=hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], version=4)
+    return f"{{{made}}}"
+
+
+def _variables(project, start):
+    """All variables, and what each derivative and output depends on, by value reference."""
+    robot, states, (q, v) = project.robot, project.programs[0].states, start
+    nx, nu = len(states.names), len(robot.actuator_names)
+    values = [*q[states.places], *v[states.speeds]]
+    found = [Variable("time", 0, "independent", "s")]
+    for k, (name, units, x) in enumerate(zip(states.names, states.units, values)):
+        found.append(Variable(name, 1 + k, "output" if name in project.direct else "local", units[0], x))
+    for k, (name, units) in enumerate(zip(states.names, states.units)):
+        found.append(Variable(f"der({name})", 1 + nx + k, "local", units[1], of=1 + k))
+    lengths = are_lengths(robot)
+    for k, name in enumerate(robot.actuator_names):
+        found.append(Variable(name, 1 + 2 * nx + k, "input", _unit_of_force(robot, lengths, k), 0.0))
+    plan = project.programs[0].plan
+    labels = [(label, unit) for each in plan for label, unit in zip(each.labels, each.units)]
+    for k, (label, unit) in enumerate(labels):
+        found.append(Variable(label, 1 + 2 * nx + nu + k, "output", unit))
+    structure = _structure(project, nx + len(labels))
+    knowns = [*range(1, 1 + nx), *range(1 + 2 * nx, 1 + 2 * nx + nu)]
+    unknowns = [*range(1 + nx, 1 + 2 * nx), *range(1 + 2 * nx + nu, 1 + 2 * nx + nu + len(labels))]
+    depends = {unknown: [knowns[k] for k in np.flatnonzero(row)] for unknown, row in zip(unknowns, structure)}
+    return _named_apart(found), depends | {1 + k: [1 + k] for k in range(nx)}
+
+
+def _named_apart(variables):
+    """Variables with names that are all different: an input may be named like the coordinate that it drives."""
+    used = {each.name for each in variables if each.causality != "input"}
+    return [each._replace(name=f"input:{each.name}") if each.causality == "input" and each.name in used else each
+            for each in variables]
+
+
+def _unit_of_force(robot, lengths, k):
+    """The unit of an input, if it is the same for all coordinates that it drives and has no gear between both kinds."""
+    driven = {bool(lengths[j]) for j in np.flatnonzero(robot.tree_actuators[:, k])}
+    return {(True,): "N", (False,): "N.m"}.get(tuple(driven))
+
+
+def _structure(project, rows):
+    """A mask of the partial derivatives that are not zero everywhere."""
+    found = False
+    for trace in project.traces("partials"):
+        J = trace.results["J"].reshape(rows, -1)
+        found = found | np.array([[isinstance(x, Expression) or x != 0.0 for x in row] for row in J])
+    return found
+
+
+# ---- compilation
+
+
+def _compiler():
+    """The command of a C compiler."""
+    given = os.environ.get("CC")
+    command = shlex.split(given) if given else []
+    for name in [command[0]] if command else COMPILERS:
+        found = shutil.which(name)
+        if found:
+            return [found, *command[1:]]
+    where = f"$CC is {given!r}, which is no program" if command else f"none of {', '.join(COMPILERS)} is installed"
+    raise LiedynError(f"an FMU with a binary needs a C compiler, but {where}: install one, or give binary=False for an "
+                      "FMU of source code, which simulation tools compile")
+
+
+def platform_folder(version):
+    """Name of this platform's folder of binaries, and the suffix of shared libraries."""
+    system = {"linux": "linux", "darwin": "darwin", "win32": "windows"}.get(sys.platform, sys.platform)
+    machine = platform.machine().lower()
+    suffix = {"windows": ".dll", "darwin": ".dylib"}.get(system, ".so")
+    if version == "2.0":
+        return f"{'win' if system == 'windows' else system}{64 if sys.maxsize > 2 ** 32 else 32}", suffix
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    return f"{machine}-{system}", suffix
+
+
+def _compiled(compiler, identifier, contents, version):
+    """The binary, by its name in the archive."""
+    folder, suffix = platform_folder(version)
+    with tempfile.TemporaryDirectory() as place:
+        for name, data in contents.items():
+            if name.endswith((".c", ".h")):
+                (Path(place) / name.split("/")[-1]).write_bytes(data)
+        made = Path(place) / f"{identifier}{suffix}"
+        done = subprocess.run([*compiler, *FLAGS, f"fmi{version[0]}.c", "-o", str(made), "-lm"], cwd=place,
+                              capture_output=True, text=True)
+        if done.returncode != 0 or not made.exists():
+            raise LiedynError(f"the C compiler {compiler[0]} failed; with binary=False the FMU has source code only. "
+                              f"It says:\n{done.stderr[-2000:]}")
+        return {f"binaries/{folder}/{made.name}": made.read_bytes()}

@@ -1,0 +1,173 @@
+"""The programs of an FMU: what a `StepPrograms` has, with the independent coordinates held where loops are closed, the
+velocity from independent velocities, the outputs, and all partial derivatives.
+
+A small displacement of the independent coordinates is a tangent vector eta, with three numbers for a ball joint, whose
+states are the numbers of a quaternion p. With p' = E(p) omega, E of full rank and E^T E = 1/4,
+
+    dp = E eta        eta = 4 E^T dp        d(p') = Omega(omega) E eta + E domega        Omega(omega) p = E(p) omega
+
+and the position x of a free joint, x' = R v, has dx = R eta_v and d(x') = R (dv + eta_omega x v).
+"""
+import numpy as np
+
+from liedyn.bridges.fmu.fmu_outputs import output_values
+from liedyn.bridges.specialization.step_programs import StepPrograms
+from liedyn.lie.algebra import quaternion_rotation
+from liedyn.linear.lower_rows import complete_derivatives
+from liedyn.linear.operating_point import actuators_of
+from liedyn.linear.output_rows import output_size, put_outputs, read_accelerations
+from liedyn.machine.program.trace import constants, room
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.machine.simd.registers import first_place
+from liedyn.mechanics.constraints.closing_steps import RANK_TOLERANCE as CLOSING_RANK
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows
+from liedyn.mechanics.constraints.elimination import (
+    dependence, dependent_dofs, eliminate, elimination_size, independent_dofs,
+)
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.mechanics.tree.places import turn_free_rows
+
+OF_FMU = ("velocity", "outputs", "partials")
+
+
+class FmuPrograms(StepPrograms):
+    """The programs of one robot at one reference state.
+
+    Parameters
+    ----------
+    robot : Robot
+    state : dict
+        As for `RobotPrograms`.
+    states : States
+    plan : list of Output
+    """
+
+    def __init__(self, robot, state, states, plan):
+        lam = np.zeros(max(len(robot.row_names), 1))
+        super().__init__(robot, state | {"speeds": state["v"][states.speeds], "lam": lam})
+        self.states, self.plan, self._traces = states, plan, {}
+
+    def trace(self, name):
+        if name not in self._traces:
+            self._traces[name] = super().trace(name)
+        return self._traces[name]
+
+    def choices(self):
+        return self.states.y, self.states.w
+
+    def closing_step(self, plain, q):
+        """The step of the dependent coordinates that closes the linearized constraints, with the sign reversed."""
+        g, G = self._open_rows(plain, q)
+        plain(turn_free_rows)(self.model, q, G, True)
+        held = [j for group in self.states.groups for j in group.dofs]
+        with q[0].program.guards.off():
+            e, rank = self._eliminated(plain, G, g, held, CLOSING_RANK)
+        step, (_, forced) = room(self.n), plain(dependence)(SCALAR, self.model, e, self.n - rank)
+        for i, j in enumerate(plain(dependent_dofs)(self.model, e)[0][:rank]):
+            step[int(j)] = forced[i]
+        return {"step": step}
+
+    def _eliminated(self, plain, G, right, held, tolerance):
+        """The elimination's workspace, and the rank; held velocities stay independent."""
+        e, choosable = room(plain(elimination_size)(SCALAR, self.model)), room(self.n) + 1.0
+        choosable[held] = 0.0
+        rank, _, _ = plain(eliminate)(self.model, G, right, choosable, tolerance, e)
+        return e, int(rank)
+
+    def velocity(self, plain, q, speeds):
+        """v from independent velocities."""
+        v = room(self.n)
+        v[self.states.speeds] = speeds
+        if self.m:
+            world, G = room(plain(world_size)(self.model)), room(self.m, self.n)
+            plain(world_positions)(SCALAR, self.model, q, world)
+            plain(jacobian_rows)(self.model, q, world, G)
+            e, rank = self._eliminated(plain, G, room(self.m), self.states.speeds, RANK_TOLERANCE)
+            self._require(self.n - rank == len(speeds))
+            slopes, _ = plain(dependence)(SCALAR, self.model, e, len(speeds))
+            free = [int(j) for j in plain(independent_dofs)(self.model, e)[0][:len(speeds)]]
+            for i, j in enumerate(plain(dependent_dofs)(self.model, e)[0][:rank]):
+                v[int(j)] = slopes[i, :len(speeds)] @ v[free]
+        return {"v": v}
+
+    def outputs(self, plain, q, v, a, lam):
+        """The values of the outputs, from the accelerations and multipliers of `forward_dynamics`."""
+        return {"z": output_values(self, plain, (q, v, a, lam), None)[0]}
+
+    def partials(self, plain, q, v, tau):
+        """All partial derivatives, of the states' derivatives and of the outputs, by the states and the inputs."""
+        space, work = self.local_space(plain, q, v, tau)
+        p_y, nu = len(self.states.y.names), len(self.robot.actuator_names)
+        C, D = self._output_rows(plain, q, v, space, work)
+        _, rows = output_values(self, plain, (q, v, space.a, space.lam), np.hstack([C, D]))
+        upper = self._upper_rows(plain, q, v, np.hstack([space.X[:, :space.A.shape[1]], room(self.n, nu)]))
+        J = np.vstack([upper, np.hstack([space.A, space.B])[p_y:], rows])
+        return {"J": np.hstack([J[:, :p_y] @ self._tangents(plain, q), J[:, p_y:]])}
+
+    def _output_rows(self, plain, q, v, space, work):
+        """C and D of `linearize`, for outputs as its kernels write them."""
+        parts = np.array([each[:4] for each in self.plan], np.int64).reshape(-1, 4)
+        x, nu = space.A.shape[1], len(self.robot.actuator_names)
+        count = sum(each.rows for each in self.plan)
+        C, D = room(count, x), room(count, nu)
+        if count:
+            p_y, size = len(self.states.y.names), plain(output_size)(SCALAR, self.model, count, x, nu)
+            if plain(read_accelerations)(parts):
+                plain(complete_derivatives)(SCALAR, p_y, constants(actuators_of(self.robot)), space,
+                                            room(x - p_y, x + nu), room(self.n, x + nu))
+            plain(put_outputs)(SCALAR, self.model, State(q, v, room(self.n), room(0)), parts, space,
+                               work[plain(first_place)(work):], room(size), C, D)
+        return C, D
+
+    def _upper_rows(self, plain, q, v, dv):
+        """Variations of the states' derivatives by tangents, velocities and inputs, from those of v."""
+        rows, count = [], len(self.states.y.names)
+        for group in self.states.groups:
+            own = dv[group.dofs]
+            if len(group.dofs) == 1:
+                rows.append(own)
+                continue
+            p, omega, by = q[self.states.places][group.states], v[group.dofs], room(3, dv.shape[1])
+            by[[0, 1, 2], group.tangents[:3]] = 1.0
+            E = _quaternion_matrix(p)
+            rows.append(_turning(omega[:3]) @ E @ by + E @ own[:3])
+            if len(group.dofs) == 6:
+                rows.append(_rotation(plain, p) @ (own[3:] - _cross(omega[3:]) @ by))
+        return np.vstack(rows) if rows else room(0, count)
+
+    def _tangents(self, plain, q):
+        """eta by the states of position."""
+        T, states = room(len(self.states.y.names), len(self.states.places)), q[self.states.places]
+        for group in self.states.groups:
+            rows, columns = group.tangents, range(group.states.start, group.states.stop)
+            if len(rows) == 1:
+                T[rows[0], columns[0]] = 1.0
+                continue
+            p = states[group.states]
+            T[np.ix_(rows[:3], columns[:4])] = 4.0 * _quaternion_matrix(p).T
+            if len(rows) == 6:
+                T[np.ix_(rows[3:], columns[4:])] = _rotation(plain, p).T
+        return T
+
+
+def _quaternion_matrix(p):
+    """E with p' = E omega, for a body-fixed angular velocity."""
+    x, y, z, s = p[:4]
+    return 0.5 * np.array([[s, -z, y], [z, s, -x], [-y, x, s], [-x, -y, -z]], object)
+
+
+def _turning(omega):
+    """Omega with p' = Omega p."""
+    a, b, c = omega
+    return 0.5 * np.array([[0.0, c, -b, a], [-c, 0.0, a, b], [b, -a, 0.0, c], [-a, -b, -c, 0.0]], object)
+
+
+def _cross(a):
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]], object)
+
+
+def _rotation(plain, p):
+    """R of a quaternion."""
+    return np.array(plain(quaternion_rotation)(*p[:4]), object).reshape(3, 3)
