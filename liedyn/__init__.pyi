@@ -38,6 +38,7 @@ from liedyn.mechanics.tree.momenta import momentum_terms as momentum_terms
 from liedyn.mechanics.tree.regressor import inertial_regressor as inertial_regressor
 from liedyn.mechanics.tree.rnea import rnea as rnea
 from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives as rnea_derivatives
+from liedyn.mechanics.tree.rnea_second_derivatives import rnea_second_derivatives as rnea_second_derivatives
 from liedyn.mechanics.tree.world_axes import (
     world_acceleration as world_acceleration, world_jacobian as world_jacobian,
     world_jacobian_dot as world_jacobian_dot,
@@ -182,7 +183,8 @@ __all__ = [
     "inverse_dynamics", "inverse_kinematics", "kalman", "kinetic_energy", "linearize", "load", "load_mjcf", "load_sdf",
     "load_toml", "load_urdf", "low_pass", "lqr", "map_parameters", "map_states", "measured_motion", "modes",
     "momentum", "momentum_terms", "moving_horizon", "neutral", "open_results", "optimize_motion", "placement", "pose",
-    "potential_energy", "random_configuration", "reduced", "regressor", "rnea", "rnea_derivatives", "save",
+    "potential_energy", "random_configuration", "reduced", "regressor", "rnea", "rnea_derivatives",
+    "rnea_second_derivatives", "save",
     "save_toml", "sensitivities", "simulate", "specialize", "step", "subtree", "to_control", "to_pinocchio",
     "total_mass", "trim", "tvlqr", "underlying", "velocity_error", "velocity_from_momenta", "view",
     "virtual_coordinates", "virtual_jacobian", "with_inertial_parameters", "world_acceleration",

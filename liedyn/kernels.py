@@ -36,13 +36,14 @@ kernel                            arguments after ``SCALAR, model``; results aft
 ================================  ======================================================================================
 
 b is the number of a body. The `tau` that `rnea_derivatives` writes lacks the joints' own forces, and `L` of
-`aba_derivatives` receives D of M = L^T D L.
+`aba_derivatives` receives D of M = L^T D L. `rnea_hessian` is what `rnea_second_derivatives` does with weights.
 
-`rnea_derivatives_nonzeros` and `aba_derivatives_nonzeros` take what the kernels without that ending take and leave the
-zeros of matrices as they are: make the matrices with ``np.zeros``, once for all calls. Then a robot of many short
-branches takes O(n d) for n degrees of freedom and depth d, where writing the zeros takes O(n^2). In derivatives of RNEA
-and in M the zeros are the entries of two degrees of freedom of which neither carries the other; in derivatives of ABA
-and in M^-1 those of two that belong to different trees, which have only the ground in common.
+`rnea_derivatives_nonzeros`, `aba_derivatives_nonzeros`, `rnea_second_derivatives_nonzeros` and `rnea_hessian_nonzeros`
+take what the kernels without that ending take and leave zeros as they are: make the results with ``np.zeros``, once for
+all calls. Then a robot of many short branches takes O(n d) for n degrees of freedom and depth d, O(n d^2) for second
+derivatives, where writing the zeros takes O(n^2), or O(n^3). In derivatives of RNEA and in M the zeros are the entries
+of two degrees of freedom of which neither carries the other; in derivatives of ABA and in M^-1 those of two that belong
+to different trees, which have only the ground in common.
 
 `forward_dynamics` returns (status, rank, ratio): status `OK`, or not where a motion moves no mass; the number of
 independent rows; the smallest pivot by the largest. Pivots below `RANK_TOLERANCE` are the rule for zero. States have to
@@ -137,6 +138,13 @@ from liedyn.mechanics.tree.rnea import rnea_kernel as rnea
 from liedyn.mechanics.tree.rnea_derivatives import (
     rnea_derivatives_kernel as rnea_derivatives, rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros,
 )
+from liedyn.mechanics.tree.rnea_hessian import (
+    rnea_hessian_kernel as rnea_hessian, rnea_hessian_nonzeros_kernel as rnea_hessian_nonzeros,
+)
+from liedyn.mechanics.tree.rnea_second_derivatives import (
+    rnea_second_derivatives_kernel as rnea_second_derivatives,
+    rnea_second_derivatives_nonzeros_kernel as rnea_second_derivatives_nonzeros,
+)
 from liedyn.mechanics.tree.world_axes import (
     world_acceleration_kernel as world_acceleration, world_jacobian_dot_kernel as world_jacobian_dot,
     world_jacobian_kernel as world_jacobian,
@@ -160,7 +168,8 @@ __all__ = [
     "centroidal_momentum_matrix_dot", "crba", "difference", "driving", "forward_dynamics", "forward_kinematics",
     "inertial_regressor", "integrate", "inverse_dynamics", "kinetic_energy", "linearize", "momentum",
     "momentum_terms", "nullspace_dynamics", "pose", "potential_energy", "rnea", "rnea_derivatives",
-    "rnea_derivatives_nonzeros", "step", "stepping", "workspace", "world_acceleration", "world_jacobian",
+    "rnea_derivatives_nonzeros", "rnea_hessian", "rnea_hessian_nonzeros", "rnea_second_derivatives",
+    "rnea_second_derivatives_nonzeros", "step", "stepping", "workspace", "world_acceleration", "world_jacobian",
     "world_jacobian_dot",
 ]
 

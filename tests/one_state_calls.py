@@ -31,7 +31,7 @@ def state(name):
         G = ld.constraint_jacobian(robot, q)
         v -= np.linalg.pinv(G) @ (G @ v)
     return {"q": q, "v": v, "a": rng.standard_normal(robot.nv), "tau": rng.standard_normal(robot.nv),
-            "dv": 0.1 * rng.standard_normal(robot.nv), "q0": q, "q1": ld.integrate(robot, q, 0.3 * v),
+            "weights": rng.standard_normal(robot.nv), "dv": 0.1 * rng.standard_normal(robot.nv), "q0": q, "q1": ld.integrate(robot, q, 0.3 * v),
             "f_ext": rng.standard_normal((robot.nbodies, 6)), "body": robot.body_names[-1]}
 
 
@@ -39,7 +39,7 @@ def calls(robot, x):
     """Pairs of a name and a function without arguments."""
     q, v, tau = x["q"], x["v"], x["tau"]
     for name, declared in RECURSIONS.items():
-        yield name, lambda name=name, inputs=declared.inputs: getattr(ld, name)(robot, *(x[each] for each in inputs))
+        yield name, lambda declared=declared: declared.function(robot, **{each: x[each] for each in declared.inputs})
     yield "linearize", lambda: (lambda s: (s.A, s.B, s.C, s.D, s.f0, s.K, s.drift))(ld.linearize(robot, q, v, tau))
     yield "linearize in a tangent space", lambda: ld.linearize(robot, q, v, tau, independent="tangent").A
     for each in METHODS:

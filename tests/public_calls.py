@@ -280,6 +280,7 @@ CALLS = {
         robots["tree"], ld.inertial_parameters(robots["tree"])), *np.ones((3, 2))),
     "aba": loop("aba", HOME, SWING, PUSH), "crba": loop("crba", HOME), "rnea": loop("rnea", HOME, SWING, PUSH),
     "rnea_derivatives": loop("rnea_derivatives", HOME, SWING, PUSH),
+    "rnea_second_derivatives": loop("rnea_second_derivatives", HOME, SWING, PUSH, weights=PUSH),
     "aba_derivatives": loop("aba_derivatives", HOME, SWING, PUSH),
     "kinetic_energy": loop("kinetic_energy", HOME, SWING), "potential_energy": loop("potential_energy", HOME),
     "center_of_mass": loop("center_of_mass", HOME), "momentum": loop("momentum", HOME, SWING),

@@ -4,7 +4,9 @@ With D = sum m rdot r^T over all particles and P the linear momentum, both at th
 B (w, v) = (tr(D) w - D w, w x P): B = (D, P), and those of several bodies add up (after Singh, Russell and Wensing
 2022, IEEE RA-L 7(2)).
 """
-from liedyn.lie.algebra import add, add6, add_cross, cross, inertia_times, scale, sub, unrotate
+from liedyn.lie.algebra import (
+    add, add6, add9, add_cross, cross, inertia_times, rotate, scale, sub, symmetric_times, unrotate,
+)
 from liedyn.machine.compiled.jit import inline, inline_algebra
 
 
@@ -51,3 +53,55 @@ def contribution(I, B, Sj, psi_turn, psi_ddot, S_rate):
     twice = add6(Sj, Sj)
     return (add_coriolis(inertia_times(I, psi_ddot), B, add(psi_turn, psi_turn)),
             add_coriolis(inertia_times(I, S_rate), B, twice[0]), coriolis_transpose_times(B, twice))
+
+
+@inline_algebra
+def carried_moments(B, s):
+    """The rate of (D, P) of bodies that are carried along by a unit of the screw s, positions and velocities alike."""
+    (D, P), (w, u) = B, s
+    x, y, z = cross(w, (D[0], D[3], D[6])), cross(w, (D[1], D[4], D[7])), cross(w, (D[2], D[5], D[8]))
+    a, b, c = cross(w, (D[0], D[1], D[2])), cross(w, (D[3], D[4], D[5])), cross(w, (D[6], D[7], D[8]))
+    return ((x[0] + a[0] + P[0] * u[0], y[0] + a[1] + P[0] * u[1], z[0] + a[2] + P[0] * u[2],
+             x[1] + b[0] + P[1] * u[0], y[1] + b[1] + P[1] * u[1], z[1] + b[2] + P[1] * u[2],
+             x[2] + c[0] + P[2] * u[0], y[2] + c[1] + P[2] * u[1], z[2] + c[2] + P[2] * u[2]), cross(w, P))
+
+
+@inline
+def second_moments(I, B, Sj, psi_dot):
+    """What second derivatives need of degree of freedom j: B(I, S_j), and B(I, Psi_dot_j) with the rate of B along
+    S_j."""
+    (d, p), (dd, dp) = coriolis_moments(I, psi_dot), carried_moments(B, Sj)
+    return coriolis_moments(I, Sj), (add9(d, dd), add(p, dp))
+
+
+# ---- the same with the block E = tr(D) 1 - D, for many products with one B
+
+
+@inline_algebra
+def as_block(B):
+    """(E, P), with B (w, u) = (E w, w x P)."""
+    D, P = B
+    t = D[0] + D[4] + D[8]
+    return (t - D[0], -D[1], -D[2], -D[3], t - D[4], -D[5], -D[6], -D[7], t - D[8]), P
+
+
+@inline_algebra
+def add_block(F, B, w):
+    """F + B V; only the angular part w of V matters."""
+    (E, P), (n, f) = B, F
+    return add(n, rotate(E, w)), add_cross(f, w, P)
+
+
+@inline_algebra
+def block_transpose_times(B, V):
+    """The moment part of B^T V; its force part is zero."""
+    (E, P), (w, u) = B, V
+    return add_cross(unrotate(E, w), P, u)
+
+
+@inline_algebra
+def add_both_blocks(F, B, V):
+    """F + (B + B^T) V."""
+    (E, P), (w, u), (n, f) = B, V, F
+    both = symmetric_times((E[0] + E[0], E[1] + E[3], E[2] + E[6], E[4] + E[4], E[5] + E[7], E[8] + E[8]), w)
+    return add_cross(add(n, both), P, u), add_cross(f, w, P)

@@ -65,6 +65,11 @@ def calls(tree, q, v, x, work):
            [None, *ld.rnea_derivatives(tree, q, v, x)])
     yield ("aba_derivatives_nonzeros", (q, v, x, none, work), [n] + 4 * [n * n],
            [ld.aba(tree, q, v, x), None, *ld.aba_derivatives(tree, q, v, x)])
+    for ending in ("", "_nonzeros"):
+        yield (f"rnea_second_derivatives{ending}", (q, v, x, none, work), [n] + 4 * [n**3],
+               [None, *ld.rnea_second_derivatives(tree, q, v, x)])
+        yield (f"rnea_hessian{ending}", (q, v, x, v, none, work), [n] + 4 * [n * n],
+               [None, *ld.rnea_second_derivatives(tree, q, v, x, weights=v)])
     yield "inertial_regressor", (q, v, x, work), [n * tree.nbodies * 10], [ld.inertial_regressor(tree, q, v, x)]
     yield "forward_kinematics", (q, work), [12 * tree.nbodies], [numbers]
     yield "body_jacobian", (q, b), [6 * n], [ld.body_jacobian(tree, q, body)]

@@ -1,7 +1,6 @@
 """The way from Python into the kernels: any array in, results where they are wanted, nothing compiled twice."""
 
 import gc
-import inspect
 import pickle
 import subprocess
 import sys
@@ -17,9 +16,8 @@ from liedyn.machine.errors import InputError
 from liedyn.model.calls.recursion import RECURSIONS
 from liedyn.model.packed import PackedModel
 
-FUNCTIONS = [getattr(ld, name) for name in RECURSIONS]
-ARGUMENTS = {f: [name for name in inspect.signature(f).parameters if name not in ("robot", "f_ext", "out")]
-             for f in FUNCTIONS}
+FUNCTIONS = [declared.function for declared in RECURSIONS.values()]
+ARGUMENTS = {each.function: [name for name in each.inputs if name != "f_ext"] for each in RECURSIONS.values()}
 CONFIGURATIONS = ("q", "q0", "q1")
 each = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 

@@ -53,7 +53,7 @@ def test_the_cache_knows_code_from_words(tmp_path):
 
 @pytest.mark.parametrize("name", RECURSIONS)
 def test_a_declared_function_is_one_of_its_module(name):
-    function = getattr(ld, name)
+    function = RECURSIONS[name].function
     module = sys.modules[function.__module__]
     assert getattr(module, name) is function is pickle.loads(pickle.dumps(function))
     typed = inspect.signature(function)

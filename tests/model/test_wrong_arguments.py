@@ -205,6 +205,7 @@ CALLS = {
     "neutral": dict(robot=FIVE_BAR), "pose": dict(robot=PANDA, q=ARM, body="panda_hand"),
     "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
+    "rnea_second_derivatives": dict(**STATE, a=REST, weights=REST),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
     "trim": dict(robot=FIVE_BAR, q=HOME, v=REST, u=np.zeros(4), hold={"q2": HOME[1]}, free=["force:q1", "force:q4"],
                  bounds={"force:q1": (-99.0, 99.0)}, tolerance=1e-9, iterations=50, rank_tolerance=1e-8),

@@ -1,5 +1,6 @@
 """``liedyn warmup``: call every function once, so that its kernels are compiled into the cache."""
 # mypy: ignore-errors
+import functools
 import inspect
 import multiprocessing
 import os
@@ -112,9 +113,10 @@ def _of_trees(arm, solo):
     known = dict.fromkeys(("q", "q0", "q1"), solo.neutral) | {"body": solo.body_names[-1], "f_ext": None}
     for name, declared in RECURSIONS.items():
         given = [known.get(x, np.zeros(solo.nv)) for x in declared.inputs]
-        yield call(name, solo, *given)
+        yield name, functools.partial(declared.function, solo, *given)
         # the kernel for batches and, with enough states, the one that distributes them to threads
-        yield call(name, solo, *(np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in given))
+        many = (np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in given)
+        yield name, functools.partial(declared.function, solo, *many)
     yield call("total_mass", arm)
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
     yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
@@ -243,6 +245,9 @@ def _of_compiled_callers(arm, loop):
     yield kernel("rnea", x.copy())
     yield kernel("rnea_derivatives_nonzeros", x.copy(), *matrices[:3])
     yield kernel("aba_derivatives_nonzeros", x.copy(), *matrices)
+    yield kernel("rnea_second_derivatives_nonzeros", x.copy(), *(np.zeros(arm.nv**3) for _ in range(4)))
+    yield "kernels.rnea_hessian_nonzeros", lambda: kernels.rnea_hessian_nonzeros(
+        kernels.SCALAR, arm.packed, q.copy(), x, x, x, none, work, x.copy(), *matrices)
     yield "kernels.forward_kinematics", lambda: kernels.forward_kinematics(
         kernels.SCALAR, arm.packed, q.copy(), work, np.empty((arm.nbodies, 12)))
     yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(

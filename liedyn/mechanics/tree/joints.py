@@ -11,8 +11,8 @@ from liedyn.lie.algebra import (
     about_z, add, cross, dot, quaternion_rotation, rotate, rotate_rotation, scale, sub, unrotate,
 )
 from liedyn.lie.exponential import (
-    coefficient_d, exp, hat, log_rotated, polynomial, quaternion_exp, quaternion_inverse_product, quaternion_log,
-    quaternion_product, quaternion_unit,
+    coefficient_d, exp, hat, log_rotated, polynomial, polynomial_times, quaternion_exp, quaternion_inverse_product,
+    quaternion_log, quaternion_product, quaternion_unit, rate_d,
 )
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import SCALAR, load, splat, store
@@ -320,6 +320,35 @@ def spring_variation(lane, model, i, q, d):
         shift = spring_shift(lane, model, i, q)
         force = scale(stiffness(model, first_dof(model, i) + 3), add(cross(shift, w), u))
     return moment, force
+
+
+@inline
+def spring_curvature(lane, model, i, q, d, e):
+    """The second variation of dV/dq of such a joint along d and e, in the exponential's chart at q: symmetric.
+
+    On the way q exp(d t) phi changes by J d, J = J_r^-1(phi), and so its second derivative is dJ(J d) d; the shift
+    changes by shift x angular + linear, once and again. Between d and e is the mean of both orders.
+    """
+    k, phi = stiffness(model, first_dof(model, i)), spring_rotation(lane, model, i, q)
+    square = dot(phi, phi)
+    c = coefficient_d(square)
+    once = add(_rate_of_inverse(phi, c, rate_d(square, c), polynomial_times(phi, 0.5, c, d[0]), e[0]),
+               _rate_of_inverse(phi, c, rate_d(square, c), polynomial_times(phi, 0.5, c, e[0]), d[0]))
+    moment, force = scale(0.5 * k, once), scale(0.0, d[1])
+    if kind(model, i) == FREE:
+        shift = spring_shift(lane, model, i, q)
+        twice = add(cross(add(cross(shift, d[0]), d[1]), e[0]), cross(add(cross(shift, e[0]), e[1]), d[0]))
+        force = scale(0.5 * stiffness(model, first_dof(model, i) + 3), twice)
+    return moment, force
+
+
+@inline
+def _rate_of_inverse(phi, c, c_rate, x, y):
+    """dJ_r^-1 y for a change x of phi: J_r^-1 = 1 + [phi]/2 + c [phi]^2, and c changes by c' phi . x."""
+    turned = cross(phi, y)
+    both = add(scale(c, add(cross(x, turned), cross(phi, cross(x, y)))),
+               scale(c_rate * dot(phi, x), cross(phi, turned)))
+    return add(scale(0.5, cross(x, y)), both)
 
 
 @inline

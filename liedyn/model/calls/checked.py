@@ -22,7 +22,7 @@ from liedyn.model.packed import (
 SHAPES = {
     x: " ".join(shape) or "1" for each in RECURSIONS.values() for x, shape in (each.scratch | each.results).items()
 } | {
-    "q": "nq", "q0": "nq", "q1": "nq", "v": "nv", "a": "nv", "tau": "nv", "dv": "nv", "lam": "rows",
+    "q": "nq", "q0": "nq", "q1": "nq", "v": "nv", "a": "nv", "tau": "nv", "dv": "nv", "weights": "nv", "lam": "rows",
     "poses": "nbodies 12", "f_ext": "nlinks 6", "R_constant": "p nv", "virtual": "p", "R_y": "p_y nv",
     "virtual_y": "p_y", "R_w": "p_w nv", "virtual_w": "p_w", "actuators": "nv nu",
 }

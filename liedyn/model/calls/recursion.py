@@ -131,6 +131,8 @@ class Recursion:
         Shapes of the kernel's scratch arrays, and of its results, lists of str.
     write : callable
         Generates the code that is generated at the first call.
+    function : callable
+        What users call.
     """
 
     kernel: Any
@@ -139,6 +141,7 @@ class Recursion:
     scratch: dict[str, list[str]]
     results: dict[str, list[str]]
     write: Callable[[], None]
+    function: Callable[..., Any]
 
     def row(self) -> str:
         """Entry of the table in `liedyn.kernels`: arguments, and after a bar the results with their shapes."""
@@ -170,7 +173,8 @@ def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), 
     refuse : dict
         By name of an attribute of robots, the function that raises an error if the attribute is true.
     otherwise : dict
-        By name of an attribute of robots, the function that is called instead, with the same arguments, if it is true.
+        By name of an attribute of robots, the function that is called instead, with the same arguments, if it is true;
+        or by name of an optional argument, which only that function takes, if it is given.
     **results : str
         Shape of each result.
     """
@@ -178,7 +182,8 @@ def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), 
 
     def declare(stub):
         name, names, code = stub.__name__, stub.__globals__, stub.__code__
-        inputs, place = code.co_varnames[1:code.co_argcount - 1], f"{code.co_filename}:{name}"
+        taken, place = code.co_varnames[1:code.co_argcount - 1], f"{code.co_filename}:{name}"
+        inputs = tuple(x for x in taken if x not in dict(otherwise))
         names["_side"] = generated_calls
         rooms = {"work": f"{work.__name__}(model)"} if work else {}
         rooms |= {x: _size(shape) for x, shape in scratch.items()}
@@ -188,11 +193,11 @@ def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), 
             _run(written(name, kernel.__name__, arguments_of(kernel), inputs, rooms, results, *more), place, names)
 
         names |= {side: _Unwritten(names, side, write) for side in (f"{name}_states", f"{name}_direct")}
-        _run(_public(name, inputs, stub.__defaults__, refuse, otherwise, results), f"{place}()", names)
+        _run(_public(name, taken, stub.__defaults__, refuse, dict(otherwise), results), f"{place}()", names)
         made = names[name]
         made.__defaults__, made.__annotations__ = stub.__defaults__, stub.__annotations__
-        made.__doc__ = document(stub.__doc__, ("robot", *inputs), results)
-        RECURSIONS[name] = Recursion(kernel, work, inputs, scratch, results, write)
+        made.__doc__ = document(stub.__doc__, ("robot", *taken), results)
+        RECURSIONS[name] = Recursion(kernel, work, inputs, scratch, results, write, made)
         return made
 
     return declare
@@ -269,17 +274,19 @@ def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past
 
 def _public(name, inputs, defaults, refuse, otherwise, results):
     """Source of `NAME`."""
-    state, free = [x for x in inputs if x not in ("f_ext", "body")], "f_ext" in inputs
+    own, free = [x for x in inputs if x not in ("f_ext", *otherwise)], "f_ext" in inputs
+    state = [x for x in own if x != "body"]
     required = len(inputs) + 2 - len(defaults)
     signature = [x + "=None" * (k >= required) for k, x in enumerate(("robot", *inputs, "out"))]
     shapes = [_tuple(f"robot.{n}" if n.isalpha() else n for n in shape) for shape in results.values()]
     return _without_gaps(_PUBLIC.format(
         name=name, signature=f"{name}({', '.join(signature)})",
         refuse="\n    ".join(f"if robot.{x}:\n        {raises.__name__}(robot)" for x, raises in dict(refuse).items()),
-        otherwise="\n    ".join(f"if robot.{x}:\n        return {other.__name__}(robot, {_each('{x}', inputs)}, out)"
-                               for x, other in dict(otherwise).items()),
+        otherwise="\n    ".join(f"if {f'{x} is not None' if x in inputs else f'robot.{x}'}:\n        "
+                               f"return {other.__name__}(robot, {_each('{x}={x}', inputs)}, out=out)"
+                               for x, other in otherwise.items()),
         if_free="if f_ext is None:\n        " * free, indent="    " * free,
-        given=", ".join("robot.body_numbers, body" if x == "body" else x for x in inputs if x != "f_ext"),
+        given=", ".join("robot.body_numbers, body" if x == "body" else x for x in own),
         made="float(made) if out is None else made" if [] in results.values() else "made",
         shapes=_tuple(shapes) if len(shapes) > 1 else shapes[0], state=f"{{{_each('{x!r}: {x}', state)}}}",
         others=", f_ext=f_ext" * free + ", b=robot.body_index(body)" * ("body" in inputs)))
