@@ -31,8 +31,9 @@ def state(name):
         G = ld.constraint_jacobian(robot, q)
         v -= np.linalg.pinv(G) @ (G @ v)
     return {"q": q, "v": v, "a": rng.standard_normal(robot.nv), "tau": rng.standard_normal(robot.nv),
-            "weights": rng.standard_normal(robot.nv), "dv": 0.1 * rng.standard_normal(robot.nv), "q0": q, "q1": ld.integrate(robot, q, 0.3 * v),
-            "f_ext": rng.standard_normal((robot.nbodies, 6)), "body": robot.body_names[-1]}
+            "weights": rng.standard_normal(robot.nv), "dv": 0.1 * rng.standard_normal(robot.nv), "q0": q,
+            "q1": ld.integrate(robot, q, 0.3 * v), "f_ext": rng.standard_normal((robot.nbodies, 6)),
+            "body": robot.body_names[-1]}
 
 
 def calls(robot, x):
