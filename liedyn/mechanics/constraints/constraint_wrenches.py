@@ -51,7 +51,7 @@ def contact_wrench_states(model, t, q, lam, out):
             if family_of(model, l) != CONTACT or not lam[b, first:first + count].any():
                 continue
             L, r, p, d, _ = contact(model, work, l)
-            M, F = contact_wrench(loop_kind(model, l), L, r, p, d, sizes_of(model, l, lam[b]))
+            M, F = contact_wrench(loop_kind(model, l), L, r, p, d, sizes_of((first, count), lam[b]))
             fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
             put6(SCALAR, out[b, l], 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
 
@@ -86,7 +86,7 @@ def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
     unit, column = np.zeros(lam.size), np.empty(6)
     for k in range(count):
         unit[first + k] = 1.0
-        M, F = contact_wrench(kind, L, r, p, d, sizes_of(model, l, unit))
+        M, F = contact_wrench(kind, L, r, p, d, sizes_of((first, count), unit))
         unit[first + k] = 0.0
         put6(SCALAR, column, 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
         by_lam[:, k] = column
@@ -95,7 +95,7 @@ def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
     while ja != jb:
         j = max(ja, jb)
         y = relative_screw(SCALAR, model, work, j, jb > ja, C)
-        M, F = contact_wrench_variation(kind, L, r, p, d, y, sizes_of(model, l, lam))
+        M, F = contact_wrench_variation(kind, L, r, p, d, y, sizes_of((first, count), lam))
         put6(SCALAR, column, 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
         by_q[:, j] = column
         ja, jb = toward_ground(model, ja, jb)

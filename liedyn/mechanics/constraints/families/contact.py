@@ -216,9 +216,9 @@ def size_of(lam, first, count, k):
 
 
 @inline
-def sizes_of(model, l, lam):
-    """Multipliers of the four rows of contact l."""
-    first, count = present_rows(model, l)
+def sizes_of(rows, lam):
+    """Multipliers of four rows, of which `rows` (first, count) exist."""
+    first, count = rows
     return (size_of(lam, first, count, 0), size_of(lam, first, count, 1), size_of(lam, first, count, 2),
             size_of(lam, first, count, 3))
 
@@ -255,7 +255,7 @@ def contact_wrench_variation(kind, L, r, p, d, y, sizes):
 @inline
 def force_derivative(model, l, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv) of an active contact: the wrench rotates with C, and changes in C with p and d."""
-    kind, sizes = loop_kind(model, l), sizes_of(model, l, lam)
+    kind, sizes = loop_kind(model, l), sizes_of(present_rows(model, l), lam)
     L, r, p, d, C = contact(model, work, l)
     F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, sizes))
     ja, jb = path_ends(model, l)
@@ -297,14 +297,14 @@ def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
 def push(model, l, work, lam, bodies):
     """Add the contact's wrenches to those of the links."""
     L, r, p, d, C = contact(model, work, l)
-    F = contact_wrench(loop_kind(model, l), L, r, p, d, sizes_of(model, l, lam))
+    F = contact_wrench(loop_kind(model, l), L, r, p, d, sizes_of(present_rows(model, l), lam))
     push_sides(SCALAR, model, l, Ad_dual_inverse(C, F), bodies)
 
 
 @inline
 def vary_wrench(model, l, work, lam, variations):
     """Variations of the contact's wrenches at constant lambda: they rotate with C, and change in C with p and d."""
-    kind, sizes = loop_kind(model, l), sizes_of(model, l, lam)
+    kind, sizes = loop_kind(model, l), sizes_of(present_rows(model, l), lam)
     L, r, p, d, C = contact(model, work, l)
     eta = side_variations(SCALAR, model, work, variations, l)[0]
     y = Ad_inverse(C, sub6(eta[1], eta[0]))
