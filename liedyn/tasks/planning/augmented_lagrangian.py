@@ -66,58 +66,58 @@ def add_square(g, count, factor, lxx):
 
 
 @inline
-def put_touching(model, d, s, k, q):
-    """Residuals of the next phase at q, and their rows in s.G; returns the number of that phase."""
-    i = d.phases.of_knot[k + 1]
-    closed = PackedModel(d.phases.configuration[i], model.floats)
-    world_positions(SCALAR, closed, q, s.world)
-    residual_rows(closed, q, s.world, s.residual)
-    jacobian_rows(closed, q, s.world, s.G)
+def put_touching(model, steps, stage, k, q):
+    """Residuals of the next phase at q, and their rows in stage.G; returns the number of that phase."""
+    i = steps.phases.of_knot[k + 1]
+    closed = PackedModel(steps.phases.configuration[i], model.floats)
+    world_positions(SCALAR, closed, q, stage.world)
+    residual_rows(closed, q, stage.world, stage.residual)
+    jacobian_rows(closed, q, stage.world, stage.G)
     return i - 1
 
 
 @inline
-def gap_limit(d, s, i, r):
+def gap_limit(steps, stage, i, r):
     """`interval_limit` of gap r at the end of phase i."""
-    return interval_limit(s.residual[r], 0.0, 0.0, d.phases.lam[i, r], d.phases.mu[i, r])
+    return interval_limit(stage.residual[r], 0.0, 0.0, steps.phases.lam[i, r], steps.phases.mu[i, r])
 
 
 @kernel_in_place
-def gap_cost(model, d, s, k, q):
+def gap_cost(model, steps, stage, k, q):
     """Augmented Lagrangian of the gaps of contacts that close after knot k, and the largest gap."""
-    i, added, worst = put_touching(model, d, s, k, q), 0.0, 0.0
-    for r in range(s.residual.size):
-        _, more, violation = gap_limit(d, s, i, r)
+    i, added, worst = put_touching(model, steps, stage, k, q), 0.0, 0.0
+    for r in range(stage.residual.size):
+        _, more, violation = gap_limit(steps, stage, i, r)
         added, worst = added + more, max(worst, violation)
     return added, worst
 
 
 @kernel_in_place
-def add_gap_derivatives(model, d, s, k, q, N, lx, lxx):
+def add_gap_derivatives(model, steps, stage, k, q, N, lx, lxx):
     """Result of `gap_cost`; adds its gradient and Gauss-Newton matrix, by the motions N of the state."""
-    i, added, worst, p = put_touching(model, d, s, k, q), 0.0, 0.0, N.shape[1]
-    for r in range(s.residual.size):
-        force, more, violation = gap_limit(d, s, i, r)
+    i, added, worst, p = put_touching(model, steps, stage, k, q), 0.0, 0.0, N.shape[1]
+    for r in range(stage.residual.size):
+        force, more, violation = gap_limit(steps, stage, i, r)
         added, worst = added + more, max(worst, violation)
         for j in range(p):
-            s.change[j] = 0.0
+            stage.change[j] = 0.0
         for l in range(N.shape[0]):
-            x = s.G[r, l]
+            x = stage.G[r, l]
             for j in range(p if x != 0.0 else 0):
-                s.change[j] += x * N[l, j]
+                stage.change[j] += x * N[l, j]
         for j in range(p):
-            lx[j] += force * s.change[j]
-        add_square(s.change, p, d.phases.mu[i, r], lxx)
+            lx[j] += force * stage.change[j]
+        add_square(stage.change, p, steps.phases.mu[i, r], lxx)
     return added, worst
 
 
 @kernel_in_place
-def update_gap_multipliers(model, d, s, k, q, factor, largest):
+def update_gap_multipliers(model, steps, stage, k, q, factor, largest):
     """The next multipliers of gaps, and penalties times a factor."""
-    i = put_touching(model, d, s, k, q)
-    for r in range(s.residual.size):
-        d.phases.lam[i, r] = gap_limit(d, s, i, r)[0]
-        d.phases.mu[i, r] = next_penalty(d.phases.mu[i, r], factor, largest)
+    i = put_touching(model, steps, stage, k, q)
+    for r in range(stage.residual.size):
+        steps.phases.lam[i, r] = gap_limit(steps, stage, i, r)[0]
+        steps.phases.mu[i, r] = next_penalty(steps.phases.mu[i, r], factor, largest)
 
 
 # ---- forces of contacts

@@ -70,83 +70,83 @@ def backward_room(x, nu):
 
 
 @inline
-def put_quadratic_model(x, k, R, damping, box, r):
+def put_quadratic_model(expansion, k, R, damping, box, scratch):
     """Q, U and S of knot k from V' of the next one."""
-    A, B, lxx = x.A[k], x.B[k], x.lxx[k]
-    n, nu, z, w = A.shape[0], B.shape[1], r.X.shape[1], r.B.shape[1]
-    clear(r.VX)
-    clear(r.VB)
-    clear(r.Q)
-    clear(r.U)
-    clear(r.S)
+    A, B, lxx = expansion.A[k], expansion.B[k], expansion.lxx[k]
+    n, nu, z, w = A.shape[0], B.shape[1], scratch.X.shape[1], scratch.B.shape[1]
+    clear(scratch.VX)
+    clear(scratch.VB)
+    clear(scratch.Q)
+    clear(scratch.U)
+    clear(scratch.S)
     for i in range(n):
-        copy_row(SCALAR, A, n * i, n, r.X, z * i)
-        copy_row(SCALAR, B, nu * i, nu, r.B, w * i)
-        copy_row(SCALAR, lxx, n * i, n, r.S, z * i)
-        r.S[i, i] += damping * r.weights[i]
-        r.X[i, n], r.S[i, n], r.VX[i, n] = x.gap[k, i], x.lx[k, i], r.Vx[i]
+        copy_row(SCALAR, A, n * i, n, scratch.X, z * i)
+        copy_row(SCALAR, B, nu * i, nu, scratch.B, w * i)
+        copy_row(SCALAR, lxx, n * i, n, scratch.S, z * i)
+        scratch.S[i, i] += damping * scratch.weights[i]
+        scratch.X[i, n], scratch.S[i, n], scratch.VX[i, n] = expansion.gap[k, i], expansion.lx[k, i], scratch.Vx[i]
     for i in range(nu):
         for j in range(nu):
-            r.Q[i, j] = 2.0 * R[i, j]
-        r.Q[i, i] += 2.0 * damping * R[i, i] + box.weight[k, i]
-        r.U[i, n] = x.lu[k, i] + box.push[k, i]
-    add_products_in_registers(r.Vxx, 0, n, 1, n, n, r.X, r.VX)
-    add_products_in_registers(r.Vxx, 0, n, 1, n, n, r.B, r.VB)
-    add_products_in_registers(r.B, 0, 1, w, nu, n, r.VB, r.Q)
-    add_products_in_registers(r.B, 0, 1, w, nu, n, r.VX, r.U)
-    add_products_in_registers(r.X, 0, 1, z, n, n, r.VX, r.S)
+            scratch.Q[i, j] = 2.0 * R[i, j]
+        scratch.Q[i, i] += 2.0 * damping * R[i, i] + box.weight[k, i]
+        scratch.U[i, n] = expansion.lu[k, i] + box.push[k, i]
+    add_products_in_registers(scratch.Vxx, 0, n, 1, n, n, scratch.X, scratch.VX)
+    add_products_in_registers(scratch.Vxx, 0, n, 1, n, n, scratch.B, scratch.VB)
+    add_products_in_registers(scratch.B, 0, 1, w, nu, n, scratch.VB, scratch.Q)
+    add_products_in_registers(scratch.B, 0, 1, w, nu, n, scratch.VX, scratch.U)
+    add_products_in_registers(scratch.X, 0, 1, z, n, n, scratch.VX, scratch.S)
 
 
 @late(MATRIX, BACKWARD_ROOM)
-def add_curvature_by_inputs(by_u, r):
+def add_curvature_by_inputs(by_u, scratch):
     """U and Q += [l_ux l_uu]; compiled separately, as inlined it would slow down plans without phases by a tenth."""
     nu = by_u.shape[0]
     x = by_u.shape[1] - nu
     for i in range(nu):
         for j in range(x):
-            r.U[i, j] += by_u[i, j]
+            scratch.U[i, j] += by_u[i, j]
         for j in range(nu):
-            r.Q[i, j] += by_u[i, x + j]
+            scratch.Q[i, j] += by_u[i, x + j]
 
 
 @kernel_in_place
-def backward_knot(x, k, R, damping, box, r):
+def backward_knot(expansion, k, R, damping, box, scratch):
     """From V' of the next knot in r to V of knot k, with the change and the feedback of its inputs; False if it has no
     best ones."""
-    r = contents(r)
-    n, nu, z = x.B.shape[1], x.B.shape[2], r.X.shape[1]
-    put_quadratic_model(x, k, R, damping, box, r)
-    if x.by_u.shape[1] > 0:
-        add_curvature_by_inputs(x.by_u[k], r)
-    clear(r.T)
+    scratch = contents(scratch)
+    n, nu, z = expansion.B.shape[1], expansion.B.shape[2], scratch.X.shape[1]
+    put_quadratic_model(expansion, k, R, damping, box, scratch)
+    if expansion.by_u.shape[1] > 0:
+        add_curvature_by_inputs(expansion.by_u[k], scratch)
+    clear(scratch.T)
     for i in range(nu):
-        add_row(r.T, i, -1.0, r.U, i)
-    if not solve_rows_for(SCALAR, r.Q, r.T):
+        add_row(scratch.T, i, -1.0, scratch.U, i)
+    if not solve_rows_for(SCALAR, scratch.Q, scratch.T):
         return False
-    K = x.K[k]
+    K = expansion.K[k]
     for i in range(nu):
-        x.k[k, i] = r.T[i, n]
-        copy_row(SCALAR, r.T, z * i, n, K, n * i)
-    add_products_in_registers(r.U, 0, 1, z, n, nu, r.T, r.S)
+        expansion.k[k, i] = scratch.T[i, n]
+        copy_row(SCALAR, scratch.T, z * i, n, K, n * i)
+    add_products_in_registers(scratch.U, 0, 1, z, n, nu, scratch.T, scratch.S)
     for i in range(n):
-        r.Vx[i] = r.S[i, n]
+        scratch.Vx[i] = scratch.S[i, n]
         for j in range(i + 1):
-            r.Vxx[i, j] = r.Vxx[j, i] = 0.5 * (r.S[i, j] + r.S[j, i])
+            scratch.Vxx[i, j] = scratch.Vxx[j, i] = 0.5 * (scratch.S[i, j] + scratch.S[j, i])
     return True
 
 
 @late(OBJECTIVE, BACKWARD_ROOM, INPUT_BOX, EXPANSION, types.float64, returns=types.boolean)
-def backward(o, r, box, x, damping):
+def backward(objective, scratch, box, expansion, damping):
     """Changes and feedback of all knots; False if one has no best inputs."""
-    last = x.lu.shape[0]
-    for i in range(r.Vx.size):
-        r.Vx[i], r.weights[i] = x.lx[last, i], 0.0
+    last = expansion.lu.shape[0]
+    for i in range(scratch.Vx.size):
+        scratch.Vx[i], scratch.weights[i] = expansion.lx[last, i], 0.0
         for k in range(last + 1):
-            r.weights[i] += x.lxx[k, i, i] / (last + 1)
-        for j in range(r.Vx.size):
-            r.Vxx[i, j] = x.lxx[last, i, j]
+            scratch.weights[i] += expansion.lxx[k, i, i] / (last + 1)
+        for j in range(scratch.Vx.size):
+            scratch.Vxx[i, j] = expansion.lxx[last, i, j]
     for k in range(last - 1, -1, -1):
-        if not backward_knot(x, k, o.R, damping, box, r):
+        if not backward_knot(expansion, k, objective.R, damping, box, scratch):
             return False
     return True
 
@@ -160,28 +160,28 @@ def leave_free(box):
 
 
 @inline
-def is_beyond(o, path, box):
+def is_beyond(objective, path, box):
     """Would a change that is wanted be beyond a limit?"""
     for k in range(path.u.shape[0]):
         for i in range(path.u.shape[1]):
             u = path.u[k, i] + box.wanted[k, i]
-            if u < o.u_low[i] or u > o.u_high[i]:
+            if u < objective.u_low[i] or u > objective.u_high[i]:
                 return True
     return False
 
 
 @late(OBJECTIVE, PATH, INPUT_BOX, types.float64)
-def begin_inside(o, path, box, m):
+def begin_inside(objective, path, box, m):
     """Changes within the limits, and multipliers whose products with the distances are m."""
     for i in range(path.u.shape[1]):
         reach = 0.0
         for k in range(path.u.shape[0]):
             reach = max(reach, abs(box.wanted[k, i]))
         reach = reach if reach > 0.0 else 1.0
-        room = o.u_high[i] - o.u_low[i]
+        room = objective.u_high[i] - objective.u_low[i]
         space = max(INSIDE * (room if room < np.inf else reach), NARROW * reach)
         for k in range(path.u.shape[0]):
-            low, high = o.u_low[i] - path.u[k, i], o.u_high[i] - path.u[k, i]
+            low, high = objective.u_low[i] - path.u[k, i], objective.u_high[i] - path.u[k, i]
             x = min(max(0.0, low + space), high - space) if room > 2.0 * space else 0.5 * (low + high)
             box.change[k, i], box.below[k, i], box.above[k, i] = x, max(x - low, space), max(high - x, space)
             box.low[k, i], box.high[k, i] = m / box.below[k, i], m / box.above[k, i]
@@ -212,35 +212,37 @@ def move_inside(box, m):
     of_x = of_z = 1.0
     for k in range(box.change.shape[0]):
         for i in range(box.change.shape[1]):
-            d, a, b = box.wanted[k, i] - box.change[k, i], box.below[k, i], box.above[k, i]
-            of_x = part_to(part_to(of_x, a, d), b, -d)
+            steps, a, b = box.wanted[k, i] - box.change[k, i], box.below[k, i], box.above[k, i]
+            of_x = part_to(part_to(of_x, a, steps), b, -steps)
             z, w = box.low[k, i], box.high[k, i]
-            of_z = part_to(part_to(of_z, z, (m - z * d) / a - z), w, (m + w * d) / b - w)
+            of_z = part_to(part_to(of_z, z, (m - z * steps) / a - z), w, (m + w * steps) / b - w)
     total = 0.0
     for k in range(box.change.shape[0]):
         for i in range(box.change.shape[1]):
-            d, a, b = box.wanted[k, i] - box.change[k, i], box.below[k, i], box.above[k, i]
+            steps, a, b = box.wanted[k, i] - box.change[k, i], box.below[k, i], box.above[k, i]
             z, w = box.low[k, i], box.high[k, i]
-            box.change[k, i] += of_x * d
+            box.change[k, i] += of_x * steps
             if a < np.inf:
-                box.below[k, i] = a + of_x * d
-                box.low[k, i] = z + of_z * ((m - z * d) / a - z)
+                box.below[k, i] = a + of_x * steps
+                box.low[k, i] = z + of_z * ((m - z * steps) / a - z)
                 total += box.below[k, i] * box.low[k, i]
             if b < np.inf:
-                box.above[k, i] = b - of_x * d
-                box.high[k, i] = w + of_z * ((m + w * d) / b - w)
+                box.above[k, i] = b - of_x * steps
+                box.high[k, i] = w + of_z * ((m + w * steps) / b - w)
                 total += box.above[k, i] * box.high[k, i]
     return min(of_x, of_z) == 1.0, total
 
 
 @late(OBJECTIVE, PATH, INPUT_BOX, EXPANSION)
-def hold_at_limits(o, path, box, x):
+def hold_at_limits(objective, path, box, expansion):
     """Inputs that come to a limit are put there, without feedback."""
     for k in range(path.u.shape[0]):
         for i in range(path.u.shape[1]):
-            for limit, distance, side in ((o.u_low[i], box.below[k, i], -1.0), (o.u_high[i], box.above[k, i], 1.0)):
-                size = min(o.u_high[i] - o.u_low[i], abs(limit) + abs(box.wanted[k, i]))
+            for limit, distance, side in ((objective.u_low[i], box.below[k, i], -1.0),
+                                          (objective.u_high[i], box.above[k, i], 1.0)):
+                size = min(objective.u_high[i] - objective.u_low[i], abs(limit) + abs(box.wanted[k, i]))
                 if distance < np.inf and distance <= HELD * size:
-                    x.k[k, i] = limit - path.u[k, i] + side * NARROW * size  # a little further: it is cut to the limit
-                    for j in range(x.K.shape[2]):
-                        x.K[k, i, j] = 0.0
+                    # a little further: it is cut to the limit
+                    expansion.k[k, i] = limit - path.u[k, i] + side * NARROW * size
+                    for j in range(expansion.K.shape[2]):
+                        expansion.K[k, i, j] = 0.0

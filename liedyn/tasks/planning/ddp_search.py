@@ -123,43 +123,43 @@ def find_changes(objective, rooms, path, expansion, damping, curved, exact):
 
 
 @inline
-def start(model, settings, objective, path, trial, expansion, rooms):
+def start(model, steps, objective, path, trial, expansion, rooms):
     """Roll the plan out with its feedback from the first state of `trial`; returns the knots that were reached."""
     for k in range(expansion.gap.shape[0]):
         for i in range(expansion.gap.shape[1]):
             expansion.gap[k, i] = 0.0
-    made = roll_out(model, settings, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, 0.0, trial)[0]
+    made = roll_out(model, steps, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, 0.0, trial)[0]
     if made == path.q.shape[0]:
         copy_path(trial, path)
     return made
 
 
 @inline
-def next_multipliers(model, settings, objective, rooms, path, expansion, growth, largest):
+def next_multipliers(model, steps, objective, rooms, path, expansion, growth, largest):
     """Multipliers of all limits of states and contacts; penalties by the factor `growth`, up to the largest."""
-    cones, lam, mu = settings.phases.cones, expansion.lam, expansion.mu
+    cones, lam, mu = steps.phases.cones, expansion.lam, expansion.mu
     for k in range(path.u.shape[0] if cones.rows.size > 0 else 0):
         update_cone_multipliers(cones, k, rooms.stages.found.lam[k], growth, largest)
     for k in range(path.q.shape[0]):
-        if k > 0 and touches(settings, k):
-            update_gap_multipliers(model, settings, rooms.step.stage, k, path.q[k], growth, largest)
+        if k > 0 and touches(steps, k):
+            update_gap_multipliers(model, steps, rooms.step.stage, k, path.q[k], growth, largest)
         update_multipliers(model, objective, rooms.cost, k, path.q[k], path.v[k], lam[k], mu[k])
         for l in range(objective.low.size if growth > 1.0 else 0):
             mu[k, l] = next_penalty(mu[k, l], growth, largest)
 
 
 @inline
-def has_limits(settings, objective):
+def has_limits(steps, objective):
     """Are there limits that multipliers hold?"""
-    return objective.low.size + settings.phases.lam.size + settings.phases.cones.lam.size > 0
+    return objective.low.size + steps.phases.lam.size + steps.phases.cones.lam.size > 0
 
 
 @inline
-def penalty_of(settings, objective, expansion):
+def penalty_of(steps, objective, expansion):
     """The penalty of limits, which grows for all of them at once."""
     if objective.low.size > 0:
         return expansion.mu[1, 0]
-    return settings.phases.mu[0, 0] if settings.phases.mu.size > 0 else settings.phases.cones.mu[0]
+    return steps.phases.mu[0, 0] if steps.phases.mu.size > 0 else steps.phases.cones.mu[0]
 
 
 @inline
@@ -171,14 +171,14 @@ def gap_weight(weight, slope, curvature, gaps):
 
 
 @inline
-def line_search(model, settings, objective, path, trial, expansion, rooms, merit, halvings):
+def line_search(model, steps, objective, path, trial, expansion, rooms, merit, halvings):
     """(part of the change that is taken, cost and violation after it), 0 if there is none. `trial` is the new plan."""
     alpha = 1.0
     copy_vector(path.q[0], trial.q[0])
     copy_vector(path.v[0], trial.v[0])
     for _ in range(halvings if merit.slope < np.inf else 0):
         made, cost, added, worst = roll_out(
-            model, settings, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, alpha, trial)
+            model, steps, objective, rooms.step, rooms.cost, rooms.forward, path, expansion, alpha, trial)
         if made == path.q.shape[0]:
             after = cost + added + merit.weight * (1.0 - alpha) * merit.gaps
             if after - merit.value <= ARMIJO * alpha * (merit.slope - merit.weight * merit.gaps):
@@ -225,21 +225,21 @@ def write_down(log, iteration, cost, gaps, worst, slope):
 
 
 @kernel(nogil=True)
-def raise_multipliers(model, settings, objective, rooms, path, expansion):
+def raise_multipliers(model, steps, objective, rooms, path, expansion):
     """Multipliers after a search that has run out of iterations, without larger penalties."""
     next_multipliers(
-        model, placed(settings), placed(objective), placed(rooms), path, placed(expansion), 1.0, np.inf)
+        model, placed(steps), placed(objective), placed(rooms), path, placed(expansion), 1.0, np.inf)
 
 
 @inline
-def begun(model, settings, objective, path, trial, expansion, rooms, options, log):
+def begun(model, steps, objective, path, trial, expansion, rooms, options, log):
     """Prepare the memory and the plan of a search; False if a plan from inputs has no solution."""
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
     if options.roll != GO_ON:
-        begin(options, has_limits(settings, objective), log.memory)
+        begin(options, has_limits(steps, objective), log.memory)
     if options.roll != FROM_INPUTS:
         return True
-    log.count[2] = start(model, settings, objective, path, trial, expansion, rooms)
+    log.count[2] = start(model, steps, objective, path, trial, expansion, rooms)
     log.memory[CLOSED] = 1.0
     return log.count[2] == path.q.shape[0]
 
@@ -258,19 +258,19 @@ def end_of(options, limited, exact, worst, penalty, last, memory):
 
 
 @kernel(nogil=True)
-def search(model, settings, objective, path, trial, expansion, rooms, options, log):
+def search(model, steps, objective, path, trial, expansion, rooms, options, log):
     """Improve a plan in place; returns what ended the search."""
-    settings, objective, expansion, rooms = placed(settings), placed(objective), placed(expansion), placed(rooms)
-    knots, memory, limited, iteration = path.q.shape[0], log.memory, has_limits(settings, objective), 0
+    steps, objective, expansion, rooms = placed(steps), placed(objective), placed(expansion), placed(rooms)
+    knots, memory, limited, iteration = path.q.shape[0], log.memory, has_limits(steps, objective), 0
     moved, stuck, made, gaps = True, False, 0, 0.0
-    if not begun(model, settings, objective, path, trial, expansion, rooms, options, log):
+    if not begun(model, steps, objective, path, trial, expansion, rooms, options, log):
         return SINGULAR
     while True:
         if moved:
-            made, gaps = expand_steps(model, settings, rooms.stages, rooms.step, rooms.forward.dq, path,
+            made, gaps = expand_steps(model, steps, rooms.stages, rooms.step, rooms.forward.dq, path,
                                       memory[CLOSED] > 0.0, expansion)
         cost, added, worst = expand_costs(
-            model, settings, objective, rooms.cost, rooms.step, rooms.stages.found, path, expansion)
+            model, steps, objective, rooms.cost, rooms.step, rooms.stages.found, path, expansion)
         log.count[2] = made
         if made < knots or not cost + added < np.inf:
             return SINGULAR
@@ -283,11 +283,11 @@ def search(model, settings, objective, path, trial, expansion, rooms, options, l
         small = abs(slope) <= max(max(wanted, ROUNDING) * size, options.floor)
         iteration += 1
         if memory[CLOSED] > 0.0 and (stuck or small):
-            penalty = penalty_of(settings, objective, expansion) if limited else 0.0
+            penalty = penalty_of(steps, objective, expansion) if limited else 0.0
             end = end_of(options, limited, wanted <= options.tolerance, worst, penalty, last, memory)
             if end != UPDATE:
                 return end
-            next_multipliers(model, settings, objective, rooms, path, expansion, next_growth(options, worst, memory),
+            next_multipliers(model, steps, objective, rooms, path, expansion, next_growth(options, worst, memory),
                              options.largest_penalty)
             log.count[1] += 1
             moved = stuck = False
@@ -297,7 +297,7 @@ def search(model, settings, objective, path, trial, expansion, rooms, options, l
         memory[GAP_WEIGHT] = gap_weight(memory[GAP_WEIGHT], slope, curvature, gaps)
         merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
         alpha, cost, worst = line_search(
-            model, settings, objective, path, trial, expansion, rooms, merit, options.halvings)
+            model, steps, objective, path, trial, expansion, rooms, merit, options.halvings)
         log.step[iteration - 1] = alpha
         # where the merit cannot tell any more, the search is at its end
         stuck = alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size

@@ -35,8 +35,9 @@ def room_in(count, n, m, p_y, p_w, nu, outputs):
 
 @late(*BATCH, ELEMENTS, types.int64)
 @kernel
-def linearize_with_elements(begin, end, model, states, coordinates, actuators, outputs, tolerances, found, e, first):
-    """As `one_by_one`, with force elements; the inputs of row b are e.u[first + b], its generalised forces are
+def linearize_with_elements(begin, end, model, states, coordinates, actuators, outputs, tolerances, found, elements,
+                            first):
+    """As `one_by_one`, with force elements; the inputs of row b are elements.u[first + b], its generalised forces are
     complete.
 
     The first outputs are the velocities, which do not depend on forces. A row whose numbers overflow has no rank.
@@ -50,9 +51,9 @@ def linearize_with_elements(begin, end, model, states, coordinates, actuators, o
         if found.rank[b] < 0:
             return
         by_q[:, :], by_v[:, :], S[:, :] = 0.0, 0.0, actuators
-        give_inputs(e.laws, e.u[first + b])
-        add_derivatives(e.model, e.laws, e.work, 0.0, states.q[b], states.v[b], False, by_q, by_v)
-        add_driven(e.model, e.laws, e.work, every, S)
+        give_inputs(elements.laws, elements.u[first + b])
+        add_derivatives(elements.model, elements.laws, elements.work, 0.0, states.q[b], states.v[b], False, by_q, by_v)
+        add_driven(elements.model, elements.laws, elements.work, every, S)
         finite = True
         for i in range(n):
             for j in range(x):

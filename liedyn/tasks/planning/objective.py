@@ -74,69 +74,69 @@ def row_at(references, k):
 
 
 @inline
-def put_errors(model, targets, k, q, c):
-    """Errors of targets at knot k; the poses remain in c.world."""
-    world_positions(SCALAR, model, q, c.world)
+def put_errors(model, targets, k, q, room):
+    """Errors of targets at knot k; the poses remain in room.world."""
+    world_positions(SCALAR, model, q, room.world)
     goal = targets.goals[row_at(targets.goals, k)]
-    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error)
+    target_errors(model, q, room.world, room.masses, targets.records, targets.constants, goal, room.error)
 
 
 @inline
-def put_error_rows(model, targets, k, q, p, whole, c):
+def put_error_rows(model, targets, k, q, p, whole, room):
     """Rows E of the errors, after `put_errors`."""
     goal, rows = targets.goals[row_at(targets.goals, k)], targets.weights.size
-    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
-    clear_rows(c.E, rows)
+    target_rows(model, q, room.world, room.masses, targets.records, targets.constants, goal, room.error, room.J)
+    clear_rows(room.E, rows)
     if whole:
         for i in range(rows):
-            copy_row(SCALAR, c.J, p * i, p, c.E, c.E.shape[1] * i)
+            copy_row(SCALAR, room.J, p * i, p, room.E, room.E.shape[1] * i)
     else:
-        add_products_in_registers(c.J, 0, c.J.shape[1], 1, rows, c.J.shape[1], c.N, c.E)
+        add_products_in_registers(room.J, 0, room.J.shape[1], 1, rows, room.J.shape[1], room.N, room.E)
     for i in range(rows):
-        c.E[i, 2 * p] = c.error[i]
+        room.E[i, 2 * p] = room.error[i]
 
 
 @inline
-def add_targets(model, targets, k, q, p, whole, c):
+def add_targets(model, targets, k, q, p, whole, room):
     """Adds the targets to H; returns their cost."""
-    put_errors(model, targets, k, q, c)
-    put_error_rows(model, targets, k, q, p, whole, c)
+    put_errors(model, targets, k, q, room)
+    put_error_rows(model, targets, k, q, p, whole, room)
     total, rows = 0.0, targets.weights.size
-    clear_rows(c.WE, rows)
+    clear_rows(room.WE, rows)
     for i in range(rows):
         factor = targets.weights[i] * targets.weights[i]
-        add_row(c.WE, i, factor, c.E, i)
-        total += factor * c.error[i] * c.error[i]
-    add_products_in_registers(c.E, 0, 1, c.E.shape[1], p, rows, c.WE, c.H)
+        add_row(room.WE, i, factor, room.E, i)
+        total += factor * room.error[i] * room.error[i]
+    add_products_in_registers(room.E, 0, 1, room.E.shape[1], p, rows, room.WE, room.H)
     return total
 
 
 @inline
-def put_deviation(model, o, k, q, v, c):
-    """c.d = (q - q_0, v - v_0) at knot k."""
-    n, kq, kv = v.size, row_at(o.q, k), row_at(o.v, k)
-    difference_kernel(model, o.q[kq], q, c.d)
+def put_deviation(model, objective, k, q, v, room):
+    """room.d = (q - q_0, v - v_0) at knot k."""
+    n, kq, kv = v.size, row_at(objective.q, k), row_at(objective.v, k)
+    difference_kernel(model, objective.q[kq], q, room.d)
     for j in range(n):
-        c.d[n + j] = v[j] - o.v[kv, j]
+        room.d[n + j] = v[j] - objective.v[kv, j]
 
 
 @inline
-def limited(o, l, q, v, c):
+def limited(objective, l, q, v, room):
     """The quantity that limit l bounds; errors of the targets `bounded` must be up to date."""
-    kind, place = o.limits[l, 0], o.limits[l, 1]
-    return c.error[place] if kind == TARGET else v[place] if kind == SPEED else q[place]
+    kind, place = objective.limits[l, 0], objective.limits[l, 1]
+    return room.error[place] if kind == TARGET else v[place] if kind == SPEED else q[place]
 
 
 @inline
-def limit(o, l, q, v, c, lam, mu):
+def limit(objective, l, q, v, room, lam, mu):
     """`interval_limit` of limit l."""
-    return interval_limit(limited(o, l, q, v, c), o.low[l], o.high[l], lam[l], mu[l])
+    return interval_limit(limited(objective, l, q, v, room), objective.low[l], objective.high[l], lam[l], mu[l])
 
 
 @kernel_in_place
-def input_cost(o, k, u):
+def input_cost(objective, k, u):
     """(u - u_0)^T R (u - u_0)."""
-    R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
+    R, u_0, total = objective.R, objective.u[row_at(objective.u, k)], 0.0
     for i in range(u.size):
         x = 0.0
         for j in range(u.size):
@@ -148,54 +148,54 @@ def input_cost(o, k, u):
 @late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR,
       returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
-def state_cost(model, o, c, k, last, q, v, lam, mu):
+def state_cost(model, objective, room, k, last, q, v, lam, mu):
     """Cost of the state at knot k; augmented Lagrangian of its limits; their largest violation."""
-    o, c, total, which = contents(o), contents(c), 0.0, 1 if last else 0
-    if o.rows.size > 0:
-        put_deviation(model, o, k, q, v, c)
-        Q = o.Q[which]
-        for i in range(o.rows.size):  # Q is symmetric
-            d = c.d[o.rows[i]]
-            x = 0.5 * at(Q, i, i) * d
+    objective, room, total, which = contents(objective), contents(room), 0.0, 1 if last else 0
+    if objective.rows.size > 0:
+        put_deviation(model, objective, k, q, v, room)
+        Q = objective.Q[which]
+        for i in range(objective.rows.size):  # Q is symmetric
+            steps = room.d[objective.rows[i]]
+            x = 0.5 * at(Q, i, i) * steps
             for j in range(i):
                 if at(Q, i, j) != 0.0:
-                    x += at(Q, i, j) * c.d[o.rows[j]]
-            total += 2.0 * x * d
-    targets = o.final if last else o.running
+                    x += at(Q, i, j) * room.d[objective.rows[j]]
+            total += 2.0 * x * steps
+    targets = objective.final if last else objective.running
     if targets.weights.size > 0:
-        put_errors(model, targets, k, q, c)
+        put_errors(model, targets, k, q, room)
         for i in range(targets.weights.size):
-            x = targets.weights[i] * c.error[i]
+            x = targets.weights[i] * room.error[i]
             total += x * x
-    if o.bounded.weights.size > 0:
-        put_errors(model, o.bounded, k, q, c)
+    if objective.bounded.weights.size > 0:
+        put_errors(model, objective.bounded, k, q, room)
     added = worst = 0.0
-    for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        _, more, violation = limit(o, l, q, v, c, lam, mu)
+    for l in range(objective.low.size if k > 0 else 0):  # the first state is given
+        _, more, violation = limit(objective, l, q, v, room, lam, mu)
         added, worst = added + more, max(worst, violation)
     return total, added, worst
 
 
 @inline
-def put_deviation_slopes(o, c, p):
-    """c.D = derivatives of the deviation of q by y, after `put_deviation`."""
-    n = c.N.shape[0]
-    clear(c.D)
+def put_deviation_slopes(objective, room, p):
+    """room.D = derivatives of the deviation of q by y, after `put_deviation`."""
+    n = room.N.shape[0]
+    clear(room.D)
     for i in range(n):
-        add_row(c.D, i, 1.0, c.N, i)
-    for g in range(o.balls.shape[0]):
-        i = o.balls[g, 0]
-        w = (c.d[i], c.d[i + 1], c.d[i + 2])
-        if o.balls[g, 1] == 3:
+        add_row(room.D, i, 1.0, room.N, i)
+    for g in range(objective.balls.shape[0]):
+        i = objective.balls[g, 0]
+        w = (room.d[i], room.d[i + 1], room.d[i + 2])
+        if objective.balls[g, 1] == 3:
             A = so3_left_jacobian_inverse(neg(w))
             for j in range(p):
-                put_column(c.D, i, j, rotate(A, column(c.N, i, j)))
+                put_column(room.D, i, j, rotate(A, column(room.N, i, j)))
             continue
-        A, B = left_jacobian_inverse(neg6((w, (c.d[i + 3], c.d[i + 4], c.d[i + 5]))))
+        A, B = left_jacobian_inverse(neg6((w, (room.d[i + 3], room.d[i + 4], room.d[i + 5]))))
         for j in range(p):
-            a, b = column(c.N, i, j), column(c.N, i + 3, j)
-            put_column(c.D, i, j, rotate(A, a))
-            put_column(c.D, i + 3, j, add(rotate(B, a), rotate(A, b)))
+            a, b = column(room.N, i, j), column(room.N, i + 3, j)
+            put_column(room.D, i, j, rotate(A, a))
+            put_column(room.D, i + 3, j, add(rotate(B, a), rotate(A, b)))
 
 
 @inline
@@ -210,39 +210,39 @@ def put_column(A, i, j, x):
 
 
 @inline
-def add_deviation(o, which, p, X, c):
+def add_deviation(objective, which, p, X, room):
     """Adds the weighted deviation to H, after `put_deviation`; returns its cost."""
-    n, rows, total = c.N.shape[0], o.rows.size, 0.0
-    put_deviation_slopes(o, c, p)
-    clear_rows(c.E, rows)
-    clear_rows(c.WE, rows)
+    n, rows, total = room.N.shape[0], objective.rows.size, 0.0
+    put_deviation_slopes(objective, room, p)
+    clear_rows(room.E, rows)
+    clear_rows(room.WE, rows)
     for i in range(rows):
-        row = o.rows[i]
+        row = objective.rows[i]
         if row < n:
-            add_row(c.E, i, 1.0, c.D, row)
+            add_row(room.E, i, 1.0, room.D, row)
         else:
-            copy_row(SCALAR, X, 2 * p * (row - n), 2 * p, c.E, c.E.shape[1] * i)
-        c.E[i, 2 * p] = c.d[row]
-    add_products_in_registers(o.Q, which * rows * rows, rows, 1, rows, rows, c.E, c.WE)
+            copy_row(SCALAR, X, 2 * p * (row - n), 2 * p, room.E, room.E.shape[1] * i)
+        room.E[i, 2 * p] = room.d[row]
+    add_products_in_registers(objective.Q, which * rows * rows, rows, 1, rows, rows, room.E, room.WE)
     for i in range(rows):
-        total += c.d[o.rows[i]] * c.WE[i, 2 * p]
-    add_products_in_registers(c.E, 0, 1, c.E.shape[1], 2 * p, rows, c.WE, c.H)
+        total += room.d[objective.rows[i]] * room.WE[i, 2 * p]
+    add_products_in_registers(room.E, 0, 1, room.E.shape[1], 2 * p, rows, room.WE, room.H)
     return total
 
 
 @inline
-def add_whole_deviation(o, which, p, c):
+def add_whole_deviation(objective, which, p, room):
     """`add_deviation` for a deviation that is that of (y, w)."""
-    Q, total = o.Q[which], 0.0
-    for i in range(o.rows.size):
-        row, x = o.rows[i], 0.0
-        for j in range(o.rows.size):
+    Q, total = objective.Q[which], 0.0
+    for i in range(objective.rows.size):
+        row, x = objective.rows[i], 0.0
+        for j in range(objective.rows.size):
             factor = at(Q, i, j)
             if factor != 0.0:
-                x += factor * c.d[o.rows[j]]
-                c.H[row, o.rows[j]] += factor
-        c.H[row, 2 * p] += x
-        total += x * c.d[row]
+                x += factor * room.d[objective.rows[j]]
+                room.H[row, objective.rows[j]] += factor
+        room.H[row, 2 * p] += x
+        total += x * room.d[row]
     return total
 
 
@@ -259,50 +259,51 @@ def add_place_rate(place, axis, j, q, N, g):
 @late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX,
       VECTOR, MATRIX, returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
-def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
+def put_state_derivatives(model, objective, room, k, last, q, v, lam, mu, N, X, lx, lxx):
     """Result of `state_cost`; adds its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
-    o, c = contents(o), contents(c)
-    p, whole = lx.size // 2, o.whole == 1
+    objective, room = contents(objective), contents(room)
+    p, whole = lx.size // 2, objective.whole == 1
     total = added = worst = 0.0
-    clear(c.H)
+    clear(room.H)
     for i in range(0 if whole else N.shape[0]):
-        copy_row(SCALAR, N, p * i, p, c.N, c.N.shape[1] * i)
-    if o.rows.size > 0:
-        put_deviation(model, o, k, q, v, c)
+        copy_row(SCALAR, N, p * i, p, room.N, room.N.shape[1] * i)
+    if objective.rows.size > 0:
+        put_deviation(model, objective, k, q, v, room)
         which = 1 if last else 0
-        total += add_whole_deviation(o, which, p, c) if whole else add_deviation(o, which, p, X, c)
-    targets = o.final if last else o.running
+        total += add_whole_deviation(objective, which, p, room) if whole else add_deviation(objective, which, p, X,
+                                                                                            room)
+    targets = objective.final if last else objective.running
     if targets.weights.size > 0:
-        total += add_targets(model, targets, k, q, p, whole, c)
+        total += add_targets(model, targets, k, q, p, whole, room)
     for i in range(2 * p):
-        lx[i] = 2.0 * c.H[i, 2 * p]
+        lx[i] = 2.0 * room.H[i, 2 * p]
         for j in range(2 * p):
-            lxx[i, j] = 2.0 * c.H[i, j]
-    if o.bounded.weights.size > 0:
-        put_errors(model, o.bounded, k, q, c)
-        put_error_rows(model, o.bounded, k, q, p, whole, c)
-    for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        force, more, violation = limit(o, l, q, v, c, lam, mu)
+            lxx[i, j] = 2.0 * room.H[i, j]
+    if objective.bounded.weights.size > 0:
+        put_errors(model, objective.bounded, k, q, room)
+        put_error_rows(model, objective.bounded, k, q, p, whole, room)
+    for l in range(objective.low.size if k > 0 else 0):  # the first state is given
+        force, more, violation = limit(objective, l, q, v, room, lam, mu)
         added, worst = added + more, max(worst, violation)
         if force == 0.0:
             continue
-        kind, j = o.limits[l, 0], o.limits[l, 2]
+        kind, j = objective.limits[l, 0], objective.limits[l, 2]
         for i in range(2 * p):
-            c.g[i] = 0.0 if kind != SPEED else X[j, i] if not whole else 1.0 if i == p + j else 0.0
+            room.g[i] = 0.0 if kind != SPEED else X[j, i] if not whole else 1.0 if i == p + j else 0.0
         for i in range(p if kind != SPEED else 0):
-            c.g[i] = N[j, i] if kind == COORDINATE else c.E[o.limits[l, 1], i] if kind == TARGET else 0.0
+            room.g[i] = N[j, i] if kind == COORDINATE else room.E[objective.limits[l, 1], i] if kind == TARGET else 0.0
         if kind >= PLACE:
-            add_place_rate(o.limits[l, 1], kind - PLACE, j, q, N, c.g)
+            add_place_rate(objective.limits[l, 1], kind - PLACE, j, q, N, room.g)
         for i in range(2 * p):
-            lx[i] += force * c.g[i]
-        add_square(c.g, 2 * p, mu[l], lxx)
+            lx[i] += force * room.g[i]
+        add_square(room.g, 2 * p, mu[l], lxx)
     return total, added, worst
 
 
 @kernel_in_place
-def put_input_gradient(o, k, u, lu):
+def put_input_gradient(objective, k, u, lu):
     """lu = 2 R (u - u_0); returns the result of `input_cost`."""
-    R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
+    R, u_0, total = objective.R, objective.u[row_at(objective.u, k)], 0.0
     for i in range(u.size):
         x = 0.0
         for j in range(u.size):
@@ -313,9 +314,9 @@ def put_input_gradient(o, k, u, lu):
 
 
 @kernel_in_place
-def update_multipliers(model, o, c, k, q, v, lam, mu):
+def update_multipliers(model, objective, room, k, q, v, lam, mu):
     """The next multipliers of limits."""
-    if o.bounded.weights.size > 0:
-        put_errors(model, o.bounded, k, q, c)
-    for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        lam[l] = limit(o, l, q, v, c, lam, mu)[0]
+    if objective.bounded.weights.size > 0:
+        put_errors(model, objective.bounded, k, q, room)
+    for l in range(objective.low.size if k > 0 else 0):  # the first state is given
+        lam[l] = limit(objective, l, q, v, room, lam, mu)[0]

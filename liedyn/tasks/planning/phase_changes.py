@@ -26,22 +26,23 @@ from liedyn.tasks.planning.step import (
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
 @kernel
-def touch(model, d, r, k, q, v, q_next, v_next):
+def touch(model, steps, scratch, k, q, v, q_next, v_next):
     """(q_next, v_next) at the beginning of the phase after knot k, from (q, v); False if there is no such state."""
-    closed, e = owned_in_phase(model, d, k + 1)
+    closed, e = owned_in_phase(model, steps, k + 1)
     held = PackedModel(e.configuration, model.floats)
-    if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), q, d.rank_tolerance):
+    if not put_closed(held, e, owned_stage_of(scratch.stage, e.choosable[0]), q, steps.rank_tolerance):
         return False
-    at_rest, rest, work = PackedModel(closed.ints, d.phases.rest), np.zeros(v.size), np.empty(rnea_size(model))
-    copy_vector(r.stage.q, q_next)
-    rnea_kernel(SCALAR, at_rest, q_next, rest, v, r.f_ext, work, r.tau)
-    if accelerate(at_rest, q_next, rest, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.first)[0] != OK:
+    at_rest, rest, work = PackedModel(closed.ints, steps.phases.rest), np.zeros(v.size), np.empty(rnea_size(model))
+    copy_vector(scratch.stage.q, q_next)
+    rnea_kernel(SCALAR, at_rest, q_next, rest, v, scratch.f_ext, work, scratch.tau)
+    if accelerate(at_rest, q_next, rest, scratch.tau, scratch.f_ext, steps.rank_tolerance, scratch.solve, scratch.a,
+                  scratch.first)[0] != OK:
         return False
     for i in range(e.speeds.size):
-        r.w[i] = r.a[e.speeds[i]]
-    if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
+        scratch.w[i] = scratch.a[e.speeds[i]]
+    if not put_motion(closed, e, owned_stage_of(scratch.stage, e.choosable[1]), scratch.w):
         return False
-    copy_vector(r.stage.v, v_next)
+    copy_vector(scratch.stage.v, v_next)
     finite = True
     for j in range(v.size):
         finite = finite and abs(v_next[j]) < np.inf
@@ -49,34 +50,34 @@ def touch(model, d, r, k, q, v, q_next, v_next):
 
 
 @kernel(nogil=True)
-def close_knots(model, d, r, path, first):
+def close_knots(model, steps, scratch, path, first):
     """Moves the states of the knots from `first` on to the constraints of their phases.
 
     Returns the first knot that cannot be closed, or the number of knots.
     """
     for k in range(first, path.q.shape[0]):
-        closed, e = owned_in_phase(model, d, k)
+        closed, e = owned_in_phase(model, steps, k)
         held = PackedModel(e.configuration, model.floats)
-        if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), path.q[k], d.rank_tolerance):
+        if not put_closed(held, e, owned_stage_of(scratch.stage, e.choosable[0]), path.q[k], steps.rank_tolerance):
             return k
-        copy_vector(r.stage.q, path.q[k])
+        copy_vector(scratch.stage.q, path.q[k])
         for i in range(e.speeds.size):
-            r.w[i] = path.v[k, e.speeds[i]]
-        if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
+            scratch.w[i] = path.v[k, e.speeds[i]]
+        if not put_motion(closed, e, owned_stage_of(scratch.stage, e.choosable[1]), scratch.w):
             return k
-        copy_vector(r.stage.v, path.v[k])
+        copy_vector(scratch.stage.v, path.v[k])
     return path.q.shape[0]
 
 
 @kernel_in_place
-def advance(model, d, r, k, q, v, u, q_next, v_next):
+def advance(model, steps, scratch, k, q, v, u, q_next, v_next):
     """(q_next, v_next) after knot k: by a step, or by a phase change; False if there is no solution."""
-    if d.phases.counts.shape[0] == 0:
-        return make_step(model, d, r, q, v, u, q_next, v_next)
-    if touches(d, k):
-        return touch(model, d, r, k, q, v, q_next, v_next)
-    of_knot, e = in_phase(model, d, k)
-    return make_step(of_knot, e, r, q, v, u, q_next, v_next)
+    if steps.phases.counts.shape[0] == 0:
+        return make_step(model, steps, scratch, q, v, u, q_next, v_next)
+    if touches(steps, k):
+        return touch(model, steps, scratch, k, q, v, q_next, v_next)
+    of_knot, e = in_phase(model, steps, k)
+    return make_step(of_knot, e, scratch, q, v, u, q_next, v_next)
 
 
 @inline_array
@@ -89,23 +90,23 @@ def picks_of(n, places):
 
 
 @inline_array
-def coordinates_in(n, d):
+def coordinates_in(n, steps):
     """`Coordinates` of the places and speeds of a phase."""
-    return Coordinates(picks_of(n, d.places), np.full(d.places.size, -1, np.int64), picks_of(n, d.speeds),
-                       np.full(d.speeds.size, -1, np.int64))
+    return Coordinates(picks_of(n, steps.places), np.full(steps.places.size, -1, np.int64), picks_of(n, steps.speeds),
+                       np.full(steps.speeds.size, -1, np.int64))
 
 
 @inline
-def put_whole(d, found, b, row, whole):
+def put_whole(steps, found, b, row, whole):
     """Row b of a phase, as one of the whole tree: f0, the rows of A and B that are read, N, outputs, multipliers."""
-    p, w = d.places.size, d.speeds.size
+    p, w = steps.places.size, steps.speeds.size
     whole.f0[row, :], whole.A[row, :, :], whole.B[row, :, :] = 0.0, 0.0, 0.0
     whole.K[row, :, :], whole.C[row, :, :] = 0.0, 0.0
     for i in range(p + w):
-        at = d.entries[i]
+        at = steps.entries[i]
         whole.f0[row, at] = found.f0[b, i]
         for j in range(p + w):
-            whole.A[row, at, d.entries[j]] = found.A[b, i, j]
+            whole.A[row, at, steps.entries[j]] = found.A[b, i, j]
         for j in range(whole.B.shape[2]):
             whole.B[row, at, j] = found.B[b, i, j]
         for j in range(found.C.shape[1]):
@@ -122,7 +123,7 @@ def put_whole(d, found, b, row, whole):
 @late(MODEL, DISCRETISATION, group(State, *[MATRIX] * 4), types.int64[:, ::1], group(Tolerances, *[types.float64] * 2),
       types.int64, types.int64, types.int64, FOUND, returns=types.int64)
 @kernel
-def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, whole):
+def linearize_phases(model, steps, states, outputs, tolerances, knots, begin, end, whole):
     """Local state spaces of the rows from `begin` to `end`, phase by phase; returns the first row without one, or
     `end`.
 
@@ -133,17 +134,17 @@ def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, w
         outputs = outputs[:n]
     while row < end:
         k = row % knots
-        closed, e = owned_in_phase(model, d, k)
+        closed, e = owned_in_phase(model, steps, k)
         last = row + 1
-        while last < end and d.phases.of_knot[last % knots] == d.phases.of_knot[k]:
+        while last < end and steps.phases.of_knot[last % knots] == steps.phases.of_knot[k]:
             last += 1
         part = State(states.q[row:last], states.v[row:last], states.tau[row:last], states.f_ext[row:last])
-        found = room_in(last - row, n, m, e.places.size, e.speeds.size, d.actuators.shape[1], outputs.shape[0])
-        if has_elements(d):
-            linearize_with_elements(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances,
-                                    found, contents(d.elements), row)
+        found = room_in(last - row, n, m, e.places.size, e.speeds.size, steps.actuators.shape[1], outputs.shape[0])
+        if has_elements(steps):
+            linearize_with_elements(0, last - row, closed, part, coordinates_in(n, e), steps.actuators, outputs,
+                                    tolerances, found, contents(steps.elements), row)
         else:
-            one_by_one(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances, found)
+            one_by_one(0, last - row, closed, part, coordinates_in(n, e), steps.actuators, outputs, tolerances, found)
         for b in range(last - row):
             if found.rank[b] < 0:
                 return row + b
@@ -174,7 +175,7 @@ def multipliers_of(rows):
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, returns=types.boolean)
 @kernel
-def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
+def put_touch_derivatives(model, steps, scratch, k, q, v, N, X, A):
     """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities.
 
     In X the velocities are followed by the multipliers of contacts, which become those of the impulses.
@@ -182,20 +183,20 @@ def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
     n, m = v.size, model.ints[N_ROWS]
     after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
     v_after = np.empty(n)
-    if not touch(model, d, r, k, q, v, after.q[0], v_after):
+    if not touch(model, steps, scratch, k, q, v, after.q[0], v_after):
         return False
-    closed, e = owned_in_phase(model, d, k + 1)
-    at_rest, p, w = PackedModel(closed.ints, d.phases.rest), e.places.size, e.speeds.size
+    closed, e = owned_in_phase(model, steps, k + 1)
+    at_rest, p, w = PackedModel(closed.ints, steps.phases.rest), e.places.size, e.speeds.size
     work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, r.f_ext, work, r.tau, by_q, by_v, M)
-    for i in range(n):  # r.tau lacks the forces of armatures
+    rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, scratch.f_ext, work, scratch.tau, by_q, by_v, M)
+    for i in range(n):  # scratch.tau lacks the forces of armatures
         after.tau[0, i] = 0.0
         for j in range(n):
             after.tau[0, i] += M[i, j] * v[j]
-    rows = d.phases.cones.rows
+    rows = steps.phases.cones.rows
     found = room_in(1, n, m, p, w, n, rows.size)
     one_by_one(0, 1, at_rest, after, coordinates_in(n, e), np.eye(n), multipliers_of(rows),
-               Tolerances(np.inf, d.rank_tolerance), found)
+               Tolerances(np.inf, steps.rank_tolerance), found)
     if found.rank[0] < 0:
         return False
     # y of the next phase is constant: Y by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-

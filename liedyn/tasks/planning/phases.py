@@ -44,29 +44,29 @@ PHASES = record(Phases, INTEGERS, *[types.int64[:, ::1]] * 6, types.int64[:, :, 
 
 
 @inline
-def touches(d, k):
+def touches(steps, k):
     """True if another phase begins after knot k."""
-    of_knot = d.phases.of_knot
+    of_knot = steps.phases.of_knot
     return k + 1 < of_knot.size and of_knot[k] != of_knot[k + 1]
 
 
 @inline
 def step_of_dependent(model, of, q):
     """The size of the step that closes position constraints, relative to coordinates; infinite if there is none."""
-    d, s, rank_tolerance = of
-    world_positions(SCALAR, model, q, s.world)
-    residual_rows(model, q, s.world, s.residual)
-    jacobian_rows(model, q, s.world, s.G)
-    for i in range(s.gamma.size):
-        s.gamma[i] = -s.residual[i]
-    if not solve_dependent(model, s, s.gamma, rank_tolerance):
+    steps, stage, rank_tolerance = of
+    world_positions(SCALAR, model, q, stage.world)
+    residual_rows(model, q, stage.world, stage.residual)
+    jacobian_rows(model, q, stage.world, stage.G)
+    for i in range(stage.gamma.size):
+        stage.gamma[i] = -stage.residual[i]
+    if not solve_dependent(model, stage, stage.gamma, rank_tolerance):
         return np.inf
-    dependent, forced = dependent_dofs(model, s.e)[0], dependence(SCALAR, model, s.e, d.places.size)[1]
+    dependent, forced = dependent_dofs(model, stage.e)[0], dependence(SCALAR, model, stage.e, steps.places.size)[1]
     largest = 0.0
-    for j in range(s.change.size):
-        s.change[j] = 0.0
-    for k in range(s.change.size - d.places.size):
-        s.change[dependent[k]] = forced[k]
+    for j in range(stage.change.size):
+        stage.change[j] = 0.0
+    for k in range(stage.change.size - steps.places.size):
+        stage.change[dependent[k]] = forced[k]
         largest = max(largest, abs(forced[k]))
     return largest / largest_coordinate(q)
 
@@ -82,10 +82,10 @@ _close = closer(step_of_dependent, step_dependent)
 
 
 @inline
-def put_closed(model, d, s, q, rank_tolerance):
-    """s.q = q moved to the position constraints in its dependent coordinates; False if Newton's method fails.
+def put_closed(model, steps, stage, q, rank_tolerance):
+    """stage.q = q moved to the position constraints in its dependent coordinates; False if Newton's method fails.
 
     The first correction may be of any size, as q may be far away; each later one is at most half as large.
     """
-    copy_to(q, s.q)
-    return _close(model, (d, s, rank_tolerance), Rule(NEWTON_STEPS, CONVERGED, CONVERGED, np.inf, 0.5), s.q)
+    copy_to(q, stage.q)
+    return _close(model, (steps, stage, rank_tolerance), Rule(NEWTON_STEPS, CONVERGED, CONVERGED, np.inf, 0.5), stage.q)

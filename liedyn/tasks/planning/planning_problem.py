@@ -241,8 +241,8 @@ def _limits(robot, limits, steps, functions):
     return (np.array(records, np.int64).reshape(-1, 3), np.array(low), np.array(high)), bounded, tuple(names)
 
 
-def cost_floor(o, steps):
+def cost_floor(objective, steps):
     """The cost of deviations of the size of rounding: FINE times a unit for states, targets and inputs."""
-    running = np.trace(o.Q[0]) + (o.running.weights ** 2).sum()
-    running += (np.diag(o.R) * np.maximum(1.0, np.abs(o.u).max(axis=0)) ** 2).sum()
-    return FINE ** 2 * (steps * running + np.trace(o.Q[1]) + (o.final.weights ** 2).sum())
+    running = np.trace(objective.Q[0]) + (objective.running.weights ** 2).sum()
+    running += (np.diag(objective.R) * np.maximum(1.0, np.abs(objective.u).max(axis=0)) ** 2).sum()
+    return FINE ** 2 * (steps * running + np.trace(objective.Q[1]) + (objective.final.weights ** 2).sum())
