@@ -120,7 +120,7 @@ class Measurement:
             reader.func in (_acceleration, _body_acceleration, _wrench) for _, reader in self._readers)
 
     def _add(self, row, size, reader, *which):
-        self._readers.append((slice(row, row + size), partial(reader, *which)))
+        self._readers.append((row if size == 1 else slice(row, row + size), partial(reader, *which)))
 
     def _add_coordinate(self, link, rate, number, row, parts):
         place, size = number - int(link[LINK_IV]), int(link[LINK_NV])

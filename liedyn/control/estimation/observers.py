@@ -83,9 +83,11 @@ class Observer(Sensors):
         >>> observer.innovation([0.1, 0.0], [0.0] * 4).tolist()
         [0.1, 0.0]
         """
-        left = self._measurement.difference(self._measurement.reading(y), self.y)
-        expected = self.C @ self._state("x", x) + self.D @ (self._held(u) - self.u)
-        return np.where(np.isnan(left), 0.0, left - expected)
+        return self._innovation(self._measurement.reading(y), self._state("x", x), self._held(u))
+
+    def _innovation(self, y, x, u):
+        left = self._measurement.difference(y, self.y)
+        return np.where(np.isnan(left), 0.0, left - (self.C @ x + self.D @ (u - self.u)))
 
     def to_control(self, absolute: bool = False) -> Any:
         """The filter for python-control.
@@ -275,7 +277,7 @@ class KalmanFilter(Observer, SamplingFilter):
         self.x = np.zeros(len(self.C[0])) if x is None else self._state("x", x).copy()
 
     def _update(self, y, u):
-        self.x = self.x + self.M @ self.innovation(y, self.x, u)
+        self.x = self.x + self.M @ self._innovation(y, self.x, u)
 
     def _predict(self, u):
         self.x = self.model.A @ self.x + self.model.B @ (u - self.u)
