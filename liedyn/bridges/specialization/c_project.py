@@ -34,7 +34,7 @@ OF_CLOSE = ("displace", "closure_error", "closing_step")
 OF_STEP = ("coordinate_rates", "unit_quaternions", "forward_dynamics")
 OF_PROJECTION = ("inertia", "position_change", "velocity_change", "integrate")
 """Programs of which `close`, the stages of a step and its projection are made."""
-LANGUAGES = {"double": Language("double", "", 1e-300), "float": Language("float", "f", 1e-30)}
+LANGUAGES = {"double": Language("double", "", 1e-300), "float": Language("float", "f", 1e-30, 1e-4)}
 NUMBERS = {
     "double": dict(largest=1e50, rounding=ROUNDING, tolerance=1e-12, projected=PROJECTED, enough=1e-8),
     "float": dict(largest=1e12, rounding=1e-6, tolerance=1e-5, projected=1e-7, enough=1e-4),

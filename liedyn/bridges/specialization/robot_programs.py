@@ -50,6 +50,11 @@ class TracedFunction(NamedTuple):
     program: object
     results: dict
 
+    def length(self):
+        """The number of expressions on which its results and guards depend."""
+        roots = [x for values in self.results.values() for x in values]
+        return len(self.program.used_by([*roots, *(x for guard in self.program.guards for x in guard[:2])]))
+
 
 class RobotPrograms:
     """The programs of one robot at one reference state.

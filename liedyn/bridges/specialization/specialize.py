@@ -6,21 +6,22 @@ import hashlib
 import re
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from liedyn.bridges.specialization.recursions import RECURSIONS, shortest_trace
 from liedyn.bridges.specialization.source import module_source
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.cache import cache_files as files, source_stamp
-from liedyn.machine.errors import InputError
+from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.tree.aba import require_regular_tree
 from liedyn.model.calls.generated_calls import of_all_states
 from liedyn.model.calls.recursion import document
 from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, TIME, PackedModel
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
+    from liedyn.bridges.specialization.cuda_robot import CudaRobot
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, Function
 
@@ -170,7 +171,14 @@ class Specialized:
                              shapes if len(shapes) > 1 else shapes[0], out, state)
 
 
-def specialize(robot: Robot) -> Specialized:
+@overload
+def specialize(robot: Robot, at: ArrayLike | None = None, device: Literal["cpu"] = "cpu", dtype: str = "float64",
+               layout: str = "rows") -> Specialized: ...
+@overload
+def specialize(robot: Robot, at: ArrayLike | None = None, *, device: Literal["cuda"], dtype: str = "float64",
+               layout: str = "rows") -> CudaRobot: ...
+def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", dtype: str = "float64",
+               layout: str = "rows") -> Specialized | CudaRobot:
     """Write the recursions of a small robot as straight-line programs for its own numbers, and compile them.
 
     These are two to three times faster than the general kernels for an arm, most of all in batches. The program is
@@ -180,19 +188,34 @@ def specialize(robot: Robot) -> Specialized:
     Parameters
     ----------
     robot : Robot
-        Its loops and other constraints are ignored, as in `rnea` and `aba`.
+        Its loops and other constraints are ignored, as in `rnea` and `aba`, except on a GPU.
+    at : array_like, shape (nq,) or (count, nq), optional
+        On a GPU: reference configurations [rad, m; quaternions (x, y, z, w)], closed first, at which pivots and other
+        decisions are made. Each state is asked whether they are right for it; with several references, one after the
+        other. None: home, or if that is singular, a configuration near it.
+    device : {"cpu", "cuda"}
+        "cuda": functions for many states on a GPU of NVIDIA (needs CuPy, ``pip install 'liedyn[cuda]'``), for any
+        mechanism without one-sided constraints, force elements and functions of users.
+    dtype : {"float64", "float32"}
+        Type of numbers on a GPU. With "float32", results have about five digits, and linear models are made of states
+        that are closed to 1e-4 [rad, m].
+    layout : {"rows", "columns"}
+        Shapes of arrays on a GPU: (count, n), or (n, count), which is faster.
 
     Returns
     -------
-    Specialized
-        With methods `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives`, for one state or a batch, and `kernels`.
+    Specialized or CudaRobot
+        With methods `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives`, for one state or a batch, and `kernels`;
+        on a GPU also `crba`, `forward_dynamics` and `linearize`, for arrays on the GPU, and `source`.
 
     Raises
     ------
     InputError
-        The robot has no degree of freedom, or more than 12.
+        The robot has no degree of freedom, or more than 12; on a GPU, it has what cannot be specialised there.
     SingularConfigurationError
-        The robot has massless bodies that are held by its loops only.
+        The robot has massless bodies that are held by its loops only; a reference configuration is singular.
+    LiedynError
+        CuPy is not installed.
 
     Notes
     -----
@@ -209,6 +232,14 @@ def specialize(robot: Robot) -> Specialized:
     (7,)
     """
     require_robot(robot)
+    if device == "cuda":
+        from liedyn.bridges.specialization.cuda_robot import CudaRobot
+
+        return CudaRobot(robot, at, dtype, layout)
+    if device != "cpu":
+        raise InputError(f"device must be 'cpu' or 'cuda', got {shown(device)}")
+    if at is not None or dtype != "float64" or layout != "rows":
+        raise InputError("at, dtype and layout are for device='cuda'")
     if not 0 < robot.nv <= LARGEST:
         raise InputError(f"specialize is for 1 to {LARGEST} degrees of freedom: {robot.name!r} has {robot.nv}")
     require_regular_tree(robot)

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from typing import NamedTuple
 
-from liedyn.machine.program.expressions import CALL, INPUT, NEGATE, SELECT, Expression
+from liedyn.machine.program.expressions import CALL, INPUT, NEGATE, SELECT, Expression, value_of
 
 LONGEST = 1500
 """Operations of a part: time and memory of compilers grow faster than a function."""
@@ -57,11 +57,25 @@ class Language(NamedTuple):
         What ends constants, and names of functions of module math.
     least : float
         The smallest constant that is written as it is: those below only keep divisors from being zero.
+    resolution : float
+        Numbers that guards bound by less than this are bounded by this: rounding errors are larger than such bounds.
     """
 
     real: str
     suffix: str
     least: float
+    resolution: float = 0.0
+
+    def function(self, name):
+        """What is called for a function of module math."""
+        return name + self.suffix
+
+    def comparison(self, guard, text):
+        """A guard, where `text` writes its numbers."""
+        bound, larger = value_of(guard.larger), text(guard.larger)
+        if 0.0 < bound < self.resolution:
+            larger = f"{self.constant(self.resolution / bound)} * {larger}"
+        return f"{text(guard.smaller)} {'<' if guard.strict else '<='} {larger}"
 
     def constant(self, x):
         """A finite number."""
@@ -137,13 +151,15 @@ def _variant(name, language, trace):
     return "\n".join(texts), f"{name}({', '.join(used)})"
 
 
-def split(trace, language):
+def split(trace, language, longest=LONGEST):
     """The parts of a traced function, and how many numbers they hand on to each other.
 
     Parameters
     ----------
     trace : TracedFunction
     language : Language
+    longest : int
+        Operations of a part.
 
     Returns
     -------
@@ -151,7 +167,7 @@ def split(trace, language):
     count : int
     """
     order, stores = scheduled(trace)
-    blocks = [order[k:k + LONGEST] for k in range(0, len(order), LONGEST)] or [[]]
+    blocks = [order[k:k + longest] for k in range(0, len(order), longest)] or [[]]
     defined, last = {}, {}
     for k, block in enumerate(blocks):
         for x in block:
@@ -230,7 +246,7 @@ def _part(block, k, defined, slots, stores, language):
             if isinstance(x[0], str):
                 store(*x)
             else:
-                lines.append(f"good &= {text(x.smaller)} {'<' if x.strict else '<='} {text(x.larger)};")
+                lines.append(f"good &= {language.comparison(x, text)};")
             continue
         lines.append(f"const {language.real} x{x.number} = {formula(x, text, language)};")
         for name, at, _ in stores.get(x.number, ()):
@@ -245,7 +261,7 @@ def formula(x, text, language):
     """The right side of a line."""
     arguments = x.arguments
     if x.operation == CALL:
-        return f"{arguments[0]}{language.suffix}({', '.join(map(text, arguments[1:]))})"
+        return f"{language.function(arguments[0])}({', '.join(map(text, arguments[1:]))})"
     if x.operation == NEGATE:
         return f"-{text(arguments[0])}"
     if x.operation == SELECT:
