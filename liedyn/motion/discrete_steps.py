@@ -1,19 +1,27 @@
-"""Derivatives of one Runge-Kutta step at many states, in coordinates of the tree whose group is R^n (`discretize`).
+"""Explicit steps in independent coordinates of the tree, and their derivatives, compiled.
 
-The step is that of `liedyn.motion.discretize`, compiled: at each stage the dependent coordinates and
-velocities follow from the independent ones by Newton's method on the constraints, and the local state space (A, B, f)
-there gives the stage and its derivatives,
+They are for `discretize`, where the coordinates belong to R^n, and for plans (`liedyn.tasks.planning.step`).
 
-    k_i = f_i        dk_i = A_i (dx + c_i h dk_i-1) + B_i du
+At each stage the dependent coordinates and velocities follow from the independent ones by Newton's method on the
+constraints, and the local state space there gives the rates f_i = (w, wdot) and their derivatives [A_i B_i]. The chain
+rule along the stages is
+
+    df_i = A_i (eta_i, dw_i) + B_i du
+
+where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates at a displacement c h w_(i-1) from the
+start: a body-fixed variation eta of y becomes, after a displacement u, Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
 """
 from collections import namedtuple
 
 import numpy as np
+from numba import types
 
+from liedyn.lie.slopes import carry_rows
 from liedyn.linear.local import linearize_in_place, linearize_size, new_space
-from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.linalg.gauss_jordan import at, padded
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel_in_place, late
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, add_row, at, clear, padded
 from liedyn.machine.simd.lanes import SCALAR
+from liedyn.machine.simd.registers import copy_row
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.constraints.elimination import (
     dependence, dependent_dofs, eliminate, elimination_size, independent_dofs,
@@ -27,13 +35,27 @@ from liedyn.model.calls.batches import batch
 from liedyn.model.packed import NQ, NV, N_ROWS, PackedModel
 from liedyn.motion.runge_kutta import RK4
 
-STAGES, WEIGHTS = RK4[:-1].sum(axis=1), RK4[-1].copy()
+EULER, MIDPOINT, CLASSICAL = 1, 2, 4
+"""Methods, by their number of stages."""
+TIMES, WEIGHTS = (tuple(each.tolist()) for each in (RK4[:-1].sum(axis=1), RK4[-1]))
 NEWTON_STEPS, CONVERGED = 20, 1e-13
 """Newton's method doubles the digits of a stage in each step; the initial guess has a few. A step below CONVERGED means
 that the next one would be below double precision."""
 
 Steps = namedtuple("Steps", "A B q v done")
 """Results, a row for each state: derivatives by state and inputs, state at the end of the step, 1 if it was made."""
+
+OneStep = namedtuple("OneStep", "method h groups places speeds entries")
+"""A method and the length of its steps; for each ball or free joint, (groups, 2), its first entry in x and their
+number; degrees of freedom of y and w, and their entries in x."""
+
+Stages = namedtuple("Stages", "f0 A B C")
+"""Local state spaces at the stages, stage by stage, each for all knots; C begins with X if w are fewer than y."""
+
+VariationRoom = namedtuple("VariationRoom", "found u w x eta dw df moved sum_w sum_f")
+"""`Stages`; a displacement u with the velocities w there, and the sum x of rates. Padded (p, z), by z = (y, w, input):
+derivatives of the coordinates, of the rates (w, wdot) of a stage, of the displacement of the next one, and of the sum
+of rates."""
 
 Stage = namedtuple("Stage", "q v change world G residual gamma e choosable")
 """The state of a stage; the displacement from the beginning of the step; terms of the constraints and the elimination;
@@ -153,74 +175,212 @@ def complete_velocities(model, s, p):
     return True
 
 
+# ---- the step and its derivative
+
+
 @inline
-def vary_step(space, c_h, Z, dk, p, nu):
-    """dk = A (1 + c h dk) + [0 B] for the columns of states and inputs; Z is scratch."""
-    x = 2 * p
-    for i in range(x):
-        for j in range(x + nu):
-            Z[i, j] = c_h * dk[i, j] + (1.0 if i == j else 0.0)
-    for i in range(x):
-        for j in range(x + nu):
-            total = space.B[i, j - x] if j >= x else 0.0
-            for l in range(x):
-                total += space.A[i, l] * Z[l, j]
-            dk[i, j] = total
+def stage_time(i, h):
+    """Time of stage i relative to the beginning of the step, for all methods."""
+    return h * TIMES[i]
+
+
+@inline
+def stage_weight(method, i, h):
+    """Weight of the rates of stage i, times h."""
+    if method == CLASSICAL:
+        return h * WEIGHTS[i]
+    return h if i == method - 1 else 0.0
+
+
+@inline
+def put_displacement(d, v, x):
+    """x = sum of rates becomes u and the change of w, for a whole step from velocities v."""
+    p = d.places.size
+    for i in range(p if d.method == EULER else 0):  # semi-implicit: the displacement uses the new velocities
+        x[d.entries[i]] = d.h * (v[d.places[i]] + x[d.entries[p + i]])
+
+
+@inline
+def put_coordinates(d, r, v, x, part):
+    """r.u and r.w at the fraction `part` of x = (u, change of w) from a state with velocities v."""
+    p = d.places.size
+    for i in range(p):
+        r.u[i] = part * x[d.entries[i]]
+    for i in range(d.speeds.size):
+        r.w[i] = v[d.speeds[i]] + part * x[d.entries[p + i]]
+
+
+@late(types.int64[:, ::1], VECTOR, MATRIX, MATRIX)
+def carry_groups(groups, u, D, Z):
+    """The rows of Z of ball and free joints, for `put_variation`."""
+    for g in range(groups.shape[0]):
+        carry_rows(groups[g, 1], u, groups[g, 0], Z, D)
+
+
+@inline
+def put_variation(d, u, D, Z):
+    """Z (p, z) = the variation of y after a displacement u that varies by D."""
+    p = Z.shape[0]
+    clear(Z)
+    for i in range(p):
+        Z[i, i] = 1.0
+    if d.groups.shape[0] > 0:
+        carry_groups(d.groups, u, D, Z)
+    g, end = 0, -1
+    for i in range(p):
+        if g < d.groups.shape[0] and i == d.groups[g, 0]:
+            end = i + d.groups[g, 1]
+            g += 1
+        if i >= end:
+            add_row(Z, i, 1.0, D, i)
+
+
+@inline
+def put_scaled(factor, D, first, out):
+    """out = factor D + [0 1 0], the identity in columns from `first` on."""
+    clear(out)
+    for i in range(out.shape[0]):
+        add_row(out, i, factor, D, i)
+        out[i, first + i] += 1.0
+
+
+@inline
+def put_rolling(d, X, eta, first, dw):
+    """Rows of dw for velocities that are not independent (rolling), from X at the stage."""
+    p = eta.shape[0]
+    for i in range(d.places.size if d.speeds.size < d.places.size else 0):
+        place, at, is_speed = d.places[i], d.entries[i], False
+        for k in range(d.speeds.size):
+            is_speed = is_speed or d.speeds[k] == place
+        if not is_speed:
+            for j in range(dw.shape[1]):
+                dw[at, j] = X[place, j] if first and j < 2 * p else 0.0
+            for l in range(0 if first else p):
+                add_row(dw, at, X[place, l], eta, l)
+                add_row(dw, at, X[place, p + l], dw, l)
+
+
+@inline
+def put_rate_derivatives(r, A, B, first):
+    """df of a stage, from the lower rows of its A (2p, 2p) and B (2p, nu); eta and dw are those of its state."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    clear(r.df)
+    for i in range(p):
+        if first:  # at the first stage eta and dw are rows of the identity
+            copy_row(SCALAR, A, x * (p + i), x, r.df, z * i)
+        copy_row(SCALAR, B, nu * (p + i), nu, r.df, z * i + x)
+    if not first:
+        add_products_in_registers(A, x * p, x, 1, p, p, r.eta, r.df)
+        add_products_in_registers(A, x * p + p, x, 1, p, p, r.dw, r.df)
+
+
+@inline
+def put_displacement_of(d, r, k, knots, v):
+    """r.x = change of (y, w) by the step from knot k with velocities v."""
+    for i in range(r.x.size):
+        r.x[i] = 0.0
+        for stage in range(d.method):
+            r.x[i] += stage_weight(d.method, stage, d.h) * r.found.f0[stage * knots + k, i]
+    put_displacement(d, v, r.x)
+
+
+@inline
+def put_sums(d, r, k, knots):
+    """Sums over the stages: sum_w of the displacement, sum_f of the velocities after the step."""
+    p, h = r.u.size, d.h
+    if d.method == EULER:  # semi-implicit: the displacement uses the new velocities
+        put_rate_derivatives(r, r.found.A[k], r.found.B[k], True)
+        put_scaled(h, r.df, p, r.sum_f)
+        clear(r.sum_w)
+        for i in range(p):
+            add_row(r.sum_w, i, h, r.sum_f, i)
+        return
+    clear(r.df)
+    clear(r.sum_w)
+    clear(r.sum_f)
+    for stage in range(d.method):
+        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, h), stage_time(stage, h)
+        if stage > 0:
+            for i in range(p):
+                r.u[i] = c_h * r.found.f0[row - knots, i]
+            clear(r.moved)
+            for i in range(p):
+                add_row(r.moved, i, c_h, r.dw, i)
+            put_variation(d, r.u, r.moved, r.eta)
+        put_scaled(c_h, r.df, p, r.dw)
+        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
+        put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
+        for i in range(p):
+            add_row(r.sum_w, i, weight, r.dw, i)
+            add_row(r.sum_f, i, weight, r.df, i)
+    for i in range(p):
+        r.sum_f[i, p + i] += 1.0
+
+
+@inline
+def vary_step(d, r, k, knots, v, A, B):
+    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v; r.x = change of (y, w)."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    put_sums(d, r, k, knots)
+    put_displacement_of(d, r, k, knots, v)
+    for i in range(p):
+        r.u[i] = r.x[i]
+    put_variation(d, r.u, r.sum_w, r.eta)
+    for i in range(p):
+        copy_row(SCALAR, r.eta, z * i, x, A, x * i)
+        copy_row(SCALAR, r.eta, z * i + x, nu, B, nu * i)
+        copy_row(SCALAR, r.sum_f, z * i, x, A, x * (p + i))
+        copy_row(SCALAR, r.sum_f, z * i + x, nu, B, nu * (p + i))
+
+
+@inline_array
+def places_of(R):
+    """The degrees of freedom that the rows of R pick."""
+    places = np.empty(R.shape[0], np.int64)
+    for i in range(R.shape[0]):
+        for j in range(R.shape[1]):
+            if R[i, j] == 1.0:
+                places[i] = j
+    return places
 
 
 @batch
-def discretize_states(begin, end, model, state, coordinates, actuators, h, rank_tolerance, found):
-    """One step from each state; `coordinates` pick coordinates of the tree whose group is R^n."""
-    n, m, nq, nu, given = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], actuators.shape[1], model.floats
-    p = coordinates.virtual_y.size
-    x, empty = 2 * p, np.empty
+def discretize_states(begin, end, model, state, coordinates, actuators, settings, found):
+    """One step from each state; `coordinates` pick coordinates of the tree whose group is R^n.
+
+    `settings` are the length of the step and the tolerance of ranks.
+    """
+    (h, rank_tolerance), n, m, nu = settings, model.ints[NV], model.ints[N_ROWS], actuators.shape[1]
+    p, empty, given = coordinates.virtual_y.size, np.empty, model.floats
     model = PackedModel(model.ints, given.copy())  # holds the results of moving targets and custom rows
     work, space = empty(linearize_size(model, p, p, nu)), new_space(model, p, p, nu)
-    s = Stage(empty(nq), empty(n), empty(n), empty(world_size(model)), empty((m, n)), empty(m), empty(m),
-              empty(elimination_size(SCALAR, model)), empty(padded(n)))
-    places, k, change, u, w = np.empty(p, np.int64), empty(x), empty(x), empty(p), empty(p)
-    dk, d_change, Z = empty((x, x + nu)), empty((x, x + nu)), empty((x, x + nu))
+    s = Stage(empty(model.ints[NQ]), empty(n), empty(n), empty(world_size(model)), empty((m, n)), empty(m), empty(m),
+              empty(elimination_size(SCALAR, model)), np.zeros(padded(n)))
     if not picks(model, coordinates.R_y, coordinates.virtual_y, s.choosable):
         return
-    for i in range(p):
-        for j in range(n):
-            if coordinates.R_y[i, j] == 1.0:
-                places[i] = j
+    places, entries, z = places_of(coordinates.R_y), np.arange(2 * p), padded(2 * p + nu)
+    d = OneStep(CLASSICAL, h, empty((0, 2), np.int64), places, places, entries)
+    stages = Stages(empty((4, 2 * p)), empty((4, 2 * p, 2 * p)), empty((4, 2 * p, nu)), empty((4, 1, 1)))
+    r = VariationRoom(stages, empty(p), empty(p), empty(2 * p), np.zeros((p, z)), np.zeros((p, z)), np.zeros((p, z)),
+                      np.zeros((p, z)), np.zeros((p, z)), np.zeros((p, z)))
     for b in range(begin, end):
-        q_0, tau, f_ext = state.q[b], state.tau[b], state.f_ext[b]
-        k[:], change[:] = 0.0, 0.0
-        dk[:], d_change[:] = 0.0, 0.0
-        made = True
-        for i in range(4):
-            c_h = STAGES[i] * h
-            for j in range(p):
-                u[j], w[j] = c_h * k[j], state.v[b, places[j]] + c_h * k[p + j]
-            if i == 0:
-                s.q[:], s.v[:] = q_0, state.v[b]
-            else:
-                made = put_stage(model, s, q_0, u, w, places, rank_tolerance)
+        q, v, made = state.q[b], state.v[b], True
+        s.q[:], s.v[:] = q, v
+        for i in range(CLASSICAL):
+            if i > 0:
+                put_coordinates(d, r, v, stages.f0[i - 1], stage_time(i, h))
+                made = put_stage(model, s, q, r.u, r.w, places, rank_tolerance)
+            if made:
+                status = linearize_in_place(model, State(s.q, s.v, state.tau[b], state.f_ext[b]), coordinates,
+                                            actuators, rank_tolerance, work, space)
+                made = status[0] == OK and status[3] == OK
             if not made:
                 break
-            status = linearize_in_place(
-                model, State(s.q, s.v, tau, f_ext), coordinates, actuators, rank_tolerance, work, space)
-            made = status[0] == OK and status[3] == OK
-            if not made:
-                break
-            vary_step(space, c_h, Z, dk, p, nu)
-            for j in range(x):
-                k[j] = space.f0[j]
-                change[j] += h * WEIGHTS[i] * k[j]
-                for l in range(x + nu):
-                    d_change[j, l] += h * WEIGHTS[i] * dk[j, l]
+            stages.f0[i], stages.A[i], stages.B[i] = space.f0, space.A, space.B
         if made:
-            for j in range(p):
-                u[j], w[j] = change[j], state.v[b, places[j]] + change[p + j]
-            made = put_stage(model, s, q_0, u, w, places, rank_tolerance)
+            vary_step(d, r, 0, 1, v, found.A[b], found.B[b])
+            put_coordinates(d, r, v, r.x, 1.0)
+            made = put_stage(model, s, q, r.u, r.w, places, rank_tolerance)
         found.done[b] = 1 if made else 0
         if made:
             found.q[b], found.v[b] = s.q, s.v
-            for j in range(x):
-                for l in range(x):
-                    found.A[b, j, l] = d_change[j, l] + (1.0 if j == l else 0.0)
-                for l in range(nu):
-                    found.B[b, j, l] = d_change[j, x + l]

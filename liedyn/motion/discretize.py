@@ -133,7 +133,7 @@ def _all_states(robot, lead, given, forces, named, options):
         found = Steps(np.empty((count, 2 * p, 2 * p)), np.empty((count, 2 * p, nu)), np.empty_like(q), np.empty_like(v),
                       np.zeros(count, np.int64))
         discretize_states(robot.packed, start.state, Coordinates(y.rows, y.virtual, y.rows, y.virtual), start.actuators,
-                          h, tolerances[1], found)
+                          (h, tolerances[1]), found)
         for b in np.flatnonzero(found.done == 0):  # states whose constraints are harder to solve, or have no solution
             with of_the_batch(lead, b):
                 one = _one_state(robot, q[b:b + 1], v[b:b + 1], tau[b:b + 1], None, forces[b], *options)

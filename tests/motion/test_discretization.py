@@ -1,7 +1,10 @@
 """A and B of one integrator step against differences of the step, made anew from the assembly and forward dynamics."""
+import importlib
+
 import numpy as np
 import pytest
 from closed_chains import difference, moving_state, off, onto_manifold, reader, velocity
+from numba import njit
 from tree_cases import bundled
 
 import liedyn as ld
@@ -188,6 +191,27 @@ def test_batches(name, names):
         models[5]
     with pytest.raises(InputError, match="one model"):
         alone[0]
+
+
+@njit
+def fill_memory():
+    """Leaves ones in the memory that compiled code allocates next."""
+    for size in range(1, 60):
+        a, b, c, d, e, f = np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size), np.ones(size)
+        a[0] = b[0] + c[0] + d[0] + e[0] + f[0]
+
+
+def test_compiled_steps_are_made_whatever_is_in_memory(monkeypatch):
+    """Numbers that another call leaves behind, in the padding of arrays, do not make compiled code refuse a step."""
+    def refused(*_):
+        raise AssertionError("the step is made state by state")
+
+    robot = ld.load("five_bar")
+    states = moving_states(robot, 3, np.random.default_rng(2), 0.02)
+    monkeypatch.setattr(importlib.import_module("liedyn.motion.discretize"), "_one_state", refused)
+    for _ in range(20):
+        fill_memory()
+        assert np.isfinite(ld.discretize(robot, *states, 1e-3).A).all()
 
 
 def test_batches_with_feedback():

@@ -3,39 +3,29 @@
 
 As the knots of a plan are known, the local state spaces at all of them, and then those at the next stages of all
 steps, are batches of `liedyn.linear.linearize_states`: W states at a time in lanes if the robot allows it. The chain
-rule along the stages follows, knot by knot. With f_i = (w, wdot) the rates at stage i and [A_i B_i] their derivatives,
-
-    df_i = A_i (eta_i, dw_i) + B_i du
-
-where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates at a displacement c h w_(i-1) from the
-start: a body-fixed variation eta of y becomes, after a displacement u, Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
+rule along the stages follows, knot by knot (`liedyn.motion.discrete_steps`).
 """
 from collections import namedtuple
 
 import numpy as np
 from numba import types
 
-from liedyn.lie.slopes import carry_rows
 from liedyn.linear.linearize_one_state import room
 from liedyn.linear.linearize_states import Tolerances, linearize_registers, linearize_trees
 from liedyn.linear.output_rows import MULTIPLIER, TREE, VELOCITY
 from liedyn.machine.compiled.by_address import placed, record, contents
 from liedyn.machine.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
-from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded
-from liedyn.machine.simd.lanes import SCALAR
-from liedyn.machine.simd.registers import copy_row
+from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.tree.configuration import difference_kernel
 from liedyn.model.packed import N_ROWS
 from liedyn.model.packed_records import MODEL
+from liedyn.motion.discrete_steps import EULER, put_displacement_of, stage_time, vary_step
 from liedyn.tasks.planning.element_forces import has_elements, put_forces_of_row
 from liedyn.tasks.planning.local_spaces import BATCH, FOUND, linearize_with_elements, one_by_one
 from liedyn.tasks.planning.phase_changes import linearize_phases, put_touch_derivatives, touch
 from liedyn.tasks.planning.phases import touches
-from liedyn.tasks.planning.step import (
-    DISCRETISATION, EULER, STEP_ROOM, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time,
-    stage_weight,
-)
+from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_forces, put_state
 
 Path = namedtuple("Path", "q v u")
 """States of the knots, one more than inputs."""
@@ -69,106 +59,6 @@ def stage_room(robot, d, knots, whole):
 
 
 @inline
-def put_variation(d, u, D, Z):
-    """Z (p, z) = the variation of y after a displacement u that varies by D."""
-    p = Z.shape[0]
-    clear(Z)
-    for i in range(p):
-        Z[i, i] = 1.0
-    for g in range(d.groups.shape[0]):
-        carry_rows(d.groups[g, 1], u, d.groups[g, 0], Z, D)
-    g, end = 0, -1
-    for i in range(p):
-        if g < d.groups.shape[0] and i == d.groups[g, 0]:
-            end = i + d.groups[g, 1]
-            g += 1
-        if i >= end:
-            add_row(Z, i, 1.0, D, i)
-
-
-@inline
-def put_scaled(factor, D, first, out):
-    """out = factor D + [0 1 0], the identity in columns from `first` on."""
-    clear(out)
-    for i in range(out.shape[0]):
-        add_row(out, i, factor, D, i)
-        out[i, first + i] += 1.0
-
-
-@inline
-def put_rolling(d, X, eta, first, dw):
-    """Rows of dw for velocities that are not independent (rolling), from X at the stage."""
-    p = eta.shape[0]
-    for i in range(d.places.size if d.speeds.size < d.places.size else 0):
-        place, at, is_speed = d.places[i], d.entries[i], False
-        for k in range(d.speeds.size):
-            is_speed = is_speed or d.speeds[k] == place
-        if not is_speed:
-            for j in range(dw.shape[1]):
-                dw[at, j] = X[place, j] if first and j < 2 * p else 0.0
-            for l in range(0 if first else p):
-                add_row(dw, at, X[place, l], eta, l)
-                add_row(dw, at, X[place, p + l], dw, l)
-
-
-@inline
-def put_rate_derivatives(r, A, B, first):
-    """df of a stage, from the lower rows of its A (2p, 2p) and B (2p, nu); eta and dw are those of its state."""
-    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
-    clear(r.df)
-    for i in range(p):
-        if first:  # at the first stage eta and dw are rows of the identity
-            copy_row(SCALAR, A, x * (p + i), x, r.df, z * i)
-        copy_row(SCALAR, B, nu * (p + i), nu, r.df, z * i + x)
-    if not first:
-        add_products_in_registers(A, x * p, x, 1, p, p, r.eta, r.df)
-        add_products_in_registers(A, x * p + p, x, 1, p, p, r.dw, r.df)
-
-
-@inline
-def put_displacement_of(d, r, k, knots, v):
-    """r.x = change of (y, w) by the step from knot k with velocities v."""
-    for i in range(r.x.size):
-        r.x[i] = 0.0
-        for stage in range(d.method):
-            r.x[i] += stage_weight(d.method, stage, d.h) * r.found.f0[stage * knots + k, i]
-    put_displacement(d, v, r.x)
-
-
-@inline
-def put_sums(d, r, k, knots):
-    """Sums over the stages: sum_w of the displacement, sum_f of the velocities after the step."""
-    p, h = r.u.size, d.h
-    if d.method == EULER:  # semi-implicit: the displacement uses the new velocities
-        put_rate_derivatives(r, r.found.A[k], r.found.B[k], True)
-        put_scaled(h, r.df, p, r.sum_f)
-        clear(r.sum_w)
-        for i in range(p):
-            add_row(r.sum_w, i, h, r.sum_f, i)
-        return
-    clear(r.df)
-    clear(r.sum_w)
-    clear(r.sum_f)
-    for stage in range(d.method):
-        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, h), stage_time(stage, h)
-        if stage > 0:
-            for i in range(p):
-                r.u[i] = c_h * r.found.f0[row - knots, i]
-            clear(r.moved)
-            for i in range(p):
-                add_row(r.moved, i, c_h, r.dw, i)
-            put_variation(d, r.u, r.moved, r.eta)
-        put_scaled(c_h, r.df, p, r.dw)
-        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
-        put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
-        for i in range(p):
-            add_row(r.sum_w, i, weight, r.dw, i)
-            add_row(r.sum_f, i, weight, r.df, i)
-    for i in range(p):
-        r.sum_f[i, p + i] += 1.0
-
-
-@inline
 def put_scaled_row(h, row, at, one, out):
     """Row `at` of out = h row, with 1 added in the column `one` if there is one."""
     for j in range(row.size):
@@ -193,19 +83,8 @@ def put_step_derivatives(d, r, k, knots, v, A, B):
     """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
     if d.method == EULER and d.groups.shape[0] == 0:  # the same as below, three times as fast
         put_euler_derivatives(d.h, r.found.A[k], r.found.B[k], A, B)
-        return
-    d, r = contents(d), contents(r)
-    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
-    put_sums(d, r, k, knots)
-    put_displacement_of(d, r, k, knots, v)
-    for i in range(p):
-        r.u[i] = r.x[i]
-    put_variation(d, r.u, r.sum_w, r.eta)
-    for i in range(p):
-        copy_row(SCALAR, r.eta, z * i, x, A, x * i)
-        copy_row(SCALAR, r.eta, z * i + x, nu, B, nu * i)
-        copy_row(SCALAR, r.sum_f, z * i, x, A, x * (p + i))
-        copy_row(SCALAR, r.sum_f, z * i + x, nu, B, nu * (p + i))
+    else:
+        vary_step(contents(d), contents(r), k, knots, v, A, B)
 
 
 @inline

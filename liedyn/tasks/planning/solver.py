@@ -20,6 +20,7 @@ from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
 from liedyn.model.packed import PackedModel
+from liedyn.motion.discrete_steps import CLASSICAL, EULER, MIDPOINT
 from liedyn.tasks.planning.backward_pass import InputBox, backward_room
 from liedyn.tasks.planning.ddp_search import (
     FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
@@ -30,12 +31,12 @@ from liedyn.tasks.planning.forward_pass import ForwardRoom
 from liedyn.tasks.planning.objective import cost_room
 from liedyn.tasks.planning.phase_schedule import knots_of, no_phases, pack_phases, phases_of
 from liedyn.tasks.planning.planning_problem import cost_floor, limits_of, objective_of
-from liedyn.tasks.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
+from liedyn.tasks.planning.step import Discretisation, coordinates_of, step_room
 
 if TYPE_CHECKING:
     from liedyn.typing import Array
 
-METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
+METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": CLASSICAL}
 HALVINGS = 12
 """Number of fractions of a change that are tried, each half of the one before."""
 GROWTH, LARGEST_PENALTY = 10.0, 1e8

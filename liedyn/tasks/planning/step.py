@@ -30,12 +30,12 @@ from liedyn.mechanics.tree.aba import aba_kernel, aba_size
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.packed import N_ROWS, NQ, NV, PackedModel
 from liedyn.model.packed_records import MODEL
-from liedyn.motion.discrete_steps import Stage, complete_velocities, put_stage, put_velocities, solve_dependent
+from liedyn.motion.discrete_steps import (
+    Stage, complete_velocities, put_coordinates, put_displacement, put_stage, put_velocities, solve_dependent,
+    stage_time, stage_weight,
+)
 from liedyn.tasks.planning.element_forces import ELEMENTS, has_elements, put_all_forces
 from liedyn.tasks.planning.phases import PHASES
-
-EULER, MIDPOINT, RK4 = 1, 2, 4
-"""Methods, by their number of stages."""
 
 Discretisation = namedtuple("Discretisation", "method h places speeds entries groups choosable configuration "
                             "coordinates actuators rank_tolerance phases elements")
@@ -109,38 +109,12 @@ def put_forces(actuators, u, tau):
         tau[j] = x
 
 
-@inline
-def stage_time(i, h):
-    """Time of stage i relative to the beginning of the step, for all methods."""
-    return h * (0.0 if i == 0 else 1.0 if i == 3 else 0.5)
-
-
-@inline
-def stage_weight(method, i, h):
-    """Weight of the rates of stage i, times h."""
-    if method == RK4:
-        return h / 6.0 if i == 0 or i == 3 else h / 3.0
-    return h if i == method - 1 else 0.0
-
-
-@inline
-def put_displacement(d, v, x):
-    """x = sum of rates becomes u and the change of w, for a whole step from velocities v."""
-    p = d.places.size
-    for i in range(p if d.method == EULER else 0):  # semi-implicit: the displacement uses the new velocities
-        x[d.entries[i]] = d.h * (v[d.places[i]] + x[d.entries[p + i]])
-
-
 @late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 3, types.float64, returns=types.boolean)
 @kernel_in_place
 def put_state(model, d, r, q, v, x, part):
     """r.stage = the state on the manifold at the fraction `part` of x = (u, change of w) from (q, v); False if none."""
-    p, w = d.places.size, d.speeds.size
-    for i in range(p):
-        r.u[i] = part * x[d.entries[i]]
-    for i in range(w):
-        r.w[i] = v[d.speeds[i]] + part * x[d.entries[p + i]]
-    if w == p:
+    put_coordinates(d, r, v, x, part)
+    if d.speeds.size == d.places.size:
         return put_stage(model, stage_of(r.stage, d.choosable[0]), q, r.u, r.w, d.places, d.rank_tolerance)
     held = PackedModel(d.configuration, model.floats)
     return put_stage(held, stage_of(r.stage, d.choosable[0]), q, r.u, r.u, d.places, d.rank_tolerance) and put_motion(
