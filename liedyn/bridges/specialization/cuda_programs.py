@@ -10,6 +10,8 @@ from liedyn.mechanics.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve_bot
 from liedyn.model.calls.direct import bad_quaternion
 from liedyn.model.packed import N_LINKS, SPARSE, PackedModel
 
+LINEAR = ("A", "B", "f0")
+"""Results of `linearize`."""
 STAGES = 1.5
 """Stages cost time for memory: they pay if a function needs so many times the numbers that a thread has room for."""
 IN_WORLD = ("crba", "rnea_derivatives", "aba_derivatives")
@@ -51,9 +53,11 @@ class CudaPrograms(RobotPrograms):
     def _seen_from(self, link, name):
         self._link = link
         try:
-            return super().trace(name)
+            found = super().trace(name)
         finally:
             self._link = None
+        wanted = LINEAR if name == "linearize" else found.results
+        return found._replace(results={x: found.results[x] for x in wanted})
 
     def _of_tree(self, name):
         return self._of_unit_quaternions(*super()._of_tree(name))
