@@ -25,10 +25,11 @@ from liedyn.mechanics.tree.rnea import rnea
 from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from liedyn.model.robot import Robot
-    from liedyn.typing import ArrayLike
+    from liedyn.typing import ArrayLike, Function
 
 FALLBACKS, LAYOUTS = ("cpu", "nan", "raise"), ("rows", "columns")
 TREE = {function.__name__: function for function in (rnea, aba, crba, rnea_derivatives, aba_derivatives)}
@@ -66,9 +67,9 @@ _ARGUMENTS = {"q": "(..., nq)\n    Configurations [rad, m; quaternions (x, y, z,
               "tau": "(..., nv)\n    Generalised forces [N m, N]."}
 
 
-def _documented(*results):
+def _documented(*results: str) -> Callable[[Function], Function]:
     """Adds to the first line of a method what all of them have in common."""
-    def document(method):
+    def document(method: Function) -> Function:
         if method.__doc__:
             given = [x for x in inspect.signature(method).parameters if x in _ARGUMENTS]
             method.__doc__ += "\n" + _COMMON.format(
