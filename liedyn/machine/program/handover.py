@@ -33,7 +33,7 @@ SWITCHED_ON = os.environ.get("LIEDYN_INTERPRET", "1") != "0"
 
 LONGEST = 1.0
 """Seconds of interpretation in one public call, or of one kernel that nobody compiles meanwhile."""
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds of interpretation of one kernel after which the background process is not waited for any longer."""
 PRICE = 1e-4
 """Seconds that a public call counts at least which goes another way for want of a kernel."""
