@@ -1,6 +1,7 @@
 """The programs of a robot for CUDA: models with the fewest operations, and stages for kernels that are too long."""
 from liedyn.bridges.specialization.robot_programs import RobotPrograms
 from liedyn.bridges.specialization.viewpoint import Viewpoint, base_parameters
+from liedyn.machine.errors import InputError
 from liedyn.machine.program.register_chunks import pressure_of
 from liedyn.machine.program.cuda import REGISTERS
 from liedyn.machine.program.expressions import value_of
@@ -14,6 +15,10 @@ LINEAR = ("A", "B", "f0")
 """Results of `linearize`."""
 STAGES = 1.5
 """Stages cost time for memory: they pay if a function needs so many times the numbers that a thread has room for."""
+LONGEST = 40_000
+"""Operations of a program that is compiled at all: longer ones take minutes."""
+SEEN = 12
+"""Degrees of freedom up to which the link is chosen from which a program is shortest."""
 IN_WORLD = ("crba", "rnea_derivatives", "aba_derivatives")
 """Functions that compute in world coordinates, and so may be seen from any link."""
 
@@ -46,8 +51,12 @@ class CudaPrograms(RobotPrograms):
         if name == "forward_dynamics" and not self.m:  # the open tree has fewer operations
             return self.trace("aba")._replace(name=name, results=self.trace("aba").results | {"lam": constants([])})
         if name not in self._best:
-            links = range(self.model.ints[N_LINKS]) if name in IN_WORLD else (None,)
-            self._best[name] = min((self._seen_from(link, name) for link in links), key=lambda trace: trace.length())
+            links = range(self.model.ints[N_LINKS]) if name in IN_WORLD and self.n <= SEEN else (None,)
+            best = min((self._seen_from(link, name) for link in links), key=lambda trace: trace.length())
+            if best.length() > LONGEST:
+                raise InputError(f"{name} of {self.robot.name!r} is a program of {best.length()} operations, more than "
+                                 f"{LONGEST}: the general ld.{name} has no such limit")
+            self._best[name] = best
         return self._best[name]
 
     def _seen_from(self, link, name):

@@ -12,9 +12,10 @@ from liedyn.machine.program.register_chunks import chunks
 
 LARGEST = {"double": 1e50, "float": 1e12}
 """Largest size of inputs."""
-REGISTERS = {"double": 130, "float": 280}
-"""How many numbers a program may need at a time in its own order. A thread has 255 registers of half a double; what is
-needed for a short time only is loaded late."""
+REGISTERS = {"double": 200, "float": 400}
+"""How many numbers a program may need at a time in its own order, as measured on an H200. A thread has 255 registers of
+half a double; what compilers cannot keep in them stays in the cache.
+"""
 
 CHUNK = """\
 template <{types}> LIEDYN_INLINE int {name}_lines({arguments})

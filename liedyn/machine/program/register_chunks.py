@@ -9,6 +9,8 @@ from typing import NamedTuple
 from liedyn.machine.program.c import scheduled
 from liedyn.machine.program.expressions import INPUT, Expression
 
+REORDERED = 0.65
+"""Which part of the numbers a program in another order may need: compilers do not keep to it."""
 REPEATED = 2.0
 """How many times the operations of a program its chunks may have in all."""
 
@@ -45,7 +47,7 @@ def chunks(trace, most):
         return [trace]
     guards = tuple(trace.program.guards)
     whole = _reordered(trace, guards)
-    if pressure_of(whole) <= most:
+    if pressure_of(whole) <= REORDERED * most:
         return [whole]
     apart = []
     for name, values in trace.results.items():
