@@ -301,6 +301,18 @@ def test_up_to_a_singular_configuration(tmp_path):
         of.close()
 
 
+def test_far_from_the_start(tmp_path):
+    """The loader falls, and swings for ten seconds: pivots of the start become zero on the way."""
+    robot = bundled("loader")
+    file = ld.export_fmu(robot, tmp_path / "x.fmu", version="2.0")
+    found = fmpy.simulate_fmu(file, stop_time=5.0, output_interval=0.1, fmi_type="CoSimulation", output=states_of(file))
+    run = ld.simulate(robot, robot.home, np.zeros(8), 5.0, dt=1e-3)
+    assert abs(of_run(robot, run, states_of(file), 100) - table(found)).max() < 1e-8
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        one = ld.export_fmu(robot, tmp_path / "one.fmu", version="2.0", at=robot.home)
+        fmpy.simulate_fmu(one, stop_time=5.0, fmi_type="CoSimulation")
+
+
 def test_start_values(exported):
     """The importing tool chooses the start; dependent coordinates follow, on the same branch."""
     robot, (q, v), file = exported("five_bar")

@@ -22,12 +22,13 @@ from liedyn.bridges.fmu.fmu_description import (
 )
 from liedyn.bridges.fmu.fmu_outputs import outputs_of
 from liedyn.bridges.fmu.fmu_programs import FmuPrograms
+from liedyn.bridges.fmu.fmu_references import enough_programs
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import are_lengths, states_of
 from liedyn.bridges.specialization.references import reference_state, references, require_programs
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE
 from liedyn.machine.arguments import flag, names, one_of, positive, require_robot
-from liedyn.machine.errors import InputError, LiedynError, SingularConfigurationError
+from liedyn.machine.errors import InputError, LiedynError
 from liedyn.machine.program.expressions import Expression
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import velocity_error
@@ -72,8 +73,9 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     v : array_like, shape (nv,), optional
         Velocity at the start [rad/s, m/s], which keeps the loops closed; by default zero.
     at : array_like, shape (nq,) or (count, nq), optional
-        Reference configurations, where pivots and other decisions are made, as for `generate_c`. None: the start, or if
-        that is singular, home or a configuration near it.
+        Reference configurations, where pivots and other decisions are made, as for `generate_c`. None: the start, and
+        up to three others, if some of 200 random configurations need other decisions and the code does not become too
+        long.
     version : {"3.0", "2.0"}
         Of the standard.
     step : float
@@ -153,9 +155,12 @@ def _project(robot, start, outputs, independent, at):
     taken = {name for each in plan for name in each.labels} & set(states.names)
     # an output that is a state needs no variable of its own
     plan = [each for each in plan if not set(each.labels) <= taken]
-    found = [FmuPrograms(robot, reference_state(robot, q), states, _renumbered(plan))
-             for q in ([start[0], *references(robot, None)] if at is None else references(robot, at))]
-    project = FmuProject(robot, _first_that_works(found) if at is None else found)
+    def programs(q):
+        return FmuPrograms(robot, reference_state(robot, q), states, _renumbered(plan))
+
+    found = [programs(q) for q in references(robot, at)] if at is not None else enough_programs(
+        robot, programs, [start[0], *references(robot, None)])
+    project = FmuProject(robot, found)
     project.direct = [name for name in states.names if name in taken]
     return project
 
@@ -166,16 +171,6 @@ def _renumbered(plan):
         made.append(each._replace(first=first))
         first += each.rows
     return made
-
-
-def _first_that_works(found):
-    for k, programs in enumerate(found):
-        try:
-            programs.trace("partials")
-            return [programs]
-        except SingularConfigurationError:
-            if k == len(found) - 1:
-                raise
 
 
 def _contents(project, start, version, step):

@@ -152,6 +152,16 @@ class _Functions:
         return not isinstance(x, Expression) and not math.isfinite(x)
 
 
+class _Module:
+    """A module of liedyn whose functions are plain, as they are asked for."""
+
+    def __init__(self, module, value):
+        self._module, self._value = module, value
+
+    def __getattr__(self, name):
+        return self._value(getattr(self._module, name))
+
+
 class Tracer:
     """Compiled functions as the plain Python in which they were written, including all that they call.
 
@@ -207,6 +217,8 @@ class Tracer:
             return self._plain.get(value) or self._intrinsic(value)
         if value is math or value is np:
             return self._math if value is math else self._numpy
+        if isinstance(value, types.ModuleType) and value.__name__.startswith("liedyn."):
+            return _Module(value, self._value)
         return value
 
     def _intrinsic(self, value):
