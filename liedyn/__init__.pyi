@@ -16,6 +16,7 @@ from liedyn.machine.errors import (
 )
 from liedyn.mechanics.tree.aba import aba as aba
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives as aba_derivatives
+from liedyn.mechanics.tree.aba_second_derivatives import aba_second_derivatives as aba_second_derivatives
 from liedyn.mechanics.tree.centroidal import (
     centroidal_momentum_matrix as centroidal_momentum_matrix,
     centroidal_momentum_matrix_dot as centroidal_momentum_matrix_dot,
@@ -170,6 +171,7 @@ __all__ = [
     "RunDerivatives", "RunGradient", "RunVariation", "Sampled", "Sensitivity", "SimulationError",
     "SingularConfigurationError", "SpecialPoint", "Stepper", "SystemFeedback", "Target", "TrackingRegulator",
     "Trajectories", "Trajectory", "Trim", "TrimError", "VirtualCoupler", "aba", "aba_derivatives",
+    "aba_second_derivatives",
     "actuator_matrix", "base_parameters", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot",
     "body_jacobian_dq", "bundled", "canonical_equations", "canonical_momenta", "center_of_mass",
     "centroidal_momentum_matrix", "centroidal_momentum_matrix_dot",

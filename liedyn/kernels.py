@@ -36,7 +36,8 @@ kernel                            arguments after ``SCALAR, model``; results aft
 ================================  ======================================================================================
 
 b is the number of a body. The `tau` that `rnea_derivatives` writes lacks the joints' own forces, and `L` of
-`aba_derivatives` receives D of M = L^T D L. `rnea_hessian` is what `rnea_second_derivatives` does with weights.
+`aba_derivatives` receives D of M = L^T D L. `rnea_hessian` and `aba_hessian` are what `rnea_second_derivatives` and
+`aba_second_derivatives` do with weights.
 
 `rnea_derivatives_nonzeros`, `aba_derivatives_nonzeros`, `rnea_second_derivatives_nonzeros` and `rnea_hessian_nonzeros`
 take what the kernels without that ending take and leave zeros as they are: make the results with ``np.zeros``, once for
@@ -115,6 +116,9 @@ from liedyn.mechanics.tree.aba import aba_kernel as aba
 from liedyn.mechanics.tree.aba_derivatives import (
     aba_derivatives_kernel as aba_derivatives, aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros,
 )
+from liedyn.mechanics.tree.aba_second_derivatives import (
+    aba_hessian_kernel as aba_hessian, aba_second_derivatives_kernel as aba_second_derivatives,
+)
 from liedyn.mechanics.tree.centroidal import (
     centroidal_momentum_matrix_dot_kernel as centroidal_momentum_matrix_dot,
     centroidal_momentum_matrix_kernel as centroidal_momentum_matrix,
@@ -163,7 +167,8 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Wrenches
 
 __all__ = [
-    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "aba_derivatives_nonzeros", "body_jacobian",
+    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "aba_derivatives_nonzeros", "aba_hessian",
+    "aba_second_derivatives", "body_jacobian",
     "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "centroidal_momentum_matrix",
     "centroidal_momentum_matrix_dot", "crba", "difference", "driving", "forward_dynamics", "forward_kinematics",
     "inertial_regressor", "integrate", "inverse_dynamics", "kinetic_energy", "linearize", "momentum",

@@ -162,6 +162,29 @@ class ExactTree:
                 q[k:k + len(joint.rest)] += step[j:j + len(joint.rest)]
         return q
 
+    def accelerations(self, q, v, tau, f_ext=None):
+        """Forward dynamics."""
+        none = 0 * v
+        bias, one = self.forces(q, v, none, f_ext), self.number(np.eye(self.robot.nv))
+        M = [self.forces(q, none, e, f_ext) - self.forces(q, none, none, f_ext) for e in one]
+        return np.array(list(self.mp.lu_solve(self.mp.matrix(np.array(M).T.tolist()), self.mp.matrix(
+            (tau - bias).tolist()))), dtype=object)
+
+    def second_derivatives_of_accelerations(self, q, v, tau, f_ext, d, e):
+        """qq, vv, qv and qtau along directions d (the first of the two) and e, as floats."""
+        q, v, tau, d, e = map(self.number, (q, v, tau, d, e))
+        h = self.mp.mpf(10) ** -STEP_DIGITS
+
+        def a(x, speed=0, push=0):
+            return self.accelerations(self.moved(q, h * x), v + h * speed, tau + h * push, f_ext)
+
+        def mixed(function):
+            return (function(d, e) - function(d, -e) - function(-d, e) + function(-d, -e)) / (4 * h * h)
+
+        found = (mixed(lambda d, e: a(d + e)), mixed(lambda d, e: a(0 * d, d + e)), mixed(a),
+                 mixed(lambda d, e: a(d, 0, e)))
+        return [x.astype(float) for x in found]
+
     def second_derivatives(self, q, v, a, f_ext, d, e):
         """qq, vv, qv and qa along directions d (the first of the two) and e, as floats."""
         q, v, a, d, e = map(self.number, (q, v, a, d, e))

@@ -282,6 +282,7 @@ CALLS = {
     "rnea_derivatives": loop("rnea_derivatives", HOME, SWING, PUSH),
     "rnea_second_derivatives": loop("rnea_second_derivatives", HOME, SWING, PUSH, weights=PUSH),
     "aba_derivatives": loop("aba_derivatives", HOME, SWING, PUSH),
+    "aba_second_derivatives": loop("aba_second_derivatives", HOME, SWING, PUSH, weights=PUSH),
     "kinetic_energy": loop("kinetic_energy", HOME, SWING), "potential_energy": loop("potential_energy", HOME),
     "center_of_mass": loop("center_of_mass", HOME), "momentum": loop("momentum", HOME, SWING),
     "centroidal_momentum_matrix": loop("centroidal_momentum_matrix", HOME),

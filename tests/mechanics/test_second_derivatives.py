@@ -1,4 +1,4 @@
-"""Second derivatives of inverse dynamics: sixty digits, and the laws they obey."""
+"""Second derivatives of inverse and forward dynamics: sixty digits, and the laws they obey."""
 import numpy as np
 import pytest
 from mechanisms import random_tree
@@ -158,4 +158,65 @@ def test_zeros_and_guards(rng):
         getattr(kernels, f"{name}_nonzeros")(SCALAR, robot.packed, q, v, a, *given, F, work, np.empty(n), *nonzero)
         assert np.array_equal(every, nonzero) and (every[:, shape:] == np.e).all() and (work[size:] == np.pi).all()
         right = ld.rnea_second_derivatives(robot, q, v, a, weights=given[0] if given else None)
-        assert all(np.array_equal(x[:shape], np.ravel(y)) for x, y in zip(every, right))
+        assert all(off(x[:shape], np.ravel(y)) < 1e-13 for x, y in zip(every, right))  # that may have been interpreted
+
+
+# ---- forward dynamics
+
+
+@pytest.mark.validation("second derivatives of forward dynamics", robots="a tree of branches, panda",
+                        oracle="Newton and Euler in 60 digits")
+@pytest.mark.parametrize("name", ["branches", "panda"])
+def test_forward_dynamics_against_sixty_digits(name, rng):
+    robot = TREES[name]()
+    (q, v, tau), F = state(robot, rng), wrenches(robot, rng)
+    tensors, exact = ld.aba_second_derivatives(robot, q, v, tau, F), ExactTree(robot)
+    d, e = rng.normal(size=(2, robot.nv))
+    right = exact.second_derivatives_of_accelerations(q, v, tau, dict(zip(robot.body_names, F)), d, e)
+    for tensor, x in zip(tensors, right):
+        # the condition of M comes in
+        assert abs(np.einsum("ijk,j,k", tensor, d, e) - x).max() < 1e-10 * abs(tensor).max()
+        off(np.einsum("ijk,j,k", tensor, d, e), x)
+
+
+def test_forward_and_inverse_dynamics_undo_each_other(robot, rng):
+    """tau(q, v, a(q, v, tau)) = tau, differentiated twice; and weights contract accelerations."""
+    (q, v, tau), F, weights = state(robot, rng), wrenches(robot, rng), rng.normal(size=robot.nv)
+    qq, vv, qv, qtau = tensors = ld.aba_second_derivatives(robot, q, v, tau, F)
+    a = ld.aba(robot, q, v, tau, F)
+    by_q, by_v, Minv = ld.aba_derivatives(robot, q, v, tau, F)
+    M = ld.crba(robot, q)
+    id_qq, id_vv, id_qv, id_qa = ld.rnea_second_derivatives(robot, q, v, a, F)
+    carried = id_qa @ by_q
+    assert off(-np.tensordot(M, qq, 1), id_qq + carried + carried.swapaxes(1, 2)) < 1e-11
+    assert off(-np.tensordot(M, vv, 1), id_vv) < 1e-11
+    assert off(-np.tensordot(M, qv, 1), id_qv + id_qa @ by_v) < 1e-11
+    assert off(-np.tensordot(M, qtau, 1), id_qa @ Minv) < 1e-11
+    for tensor, matrix in zip(tensors, ld.aba_second_derivatives(robot, q, v, tau, F, weights)):
+        # both are as exact as M^-1
+        assert abs(matrix - np.einsum("i,ijk", weights, tensor)).max() < 1e-11 * abs(tensor).max() * robot.nv
+
+
+def test_remainders_of_accelerations(rng):
+    for seed in (10, 11):
+        robot = springy_tree(seed, first="free")
+        (q, v, tau), F = state(robot, rng), wrenches(robot, rng)
+        d, e, b = rng.normal(size=(3, robot.nv))
+        a_q, a_v, Minv = ld.aba_derivatives(robot, q, v, tau, F)
+        qq, vv, qv, qtau = ld.aba_second_derivatives(robot, q, v, tau, F)
+        slope = a_q @ d + a_v @ e + Minv @ b
+        bend = qq @ d @ d / 2 + vv @ e @ e / 2 + qv @ e @ d + qtau @ b @ d
+        left = [ld.aba(robot, ld.integrate(robot, q, h * d), v + h * e, tau + h * b, F)
+                - ld.aba(robot, q, v, tau, F) - h * slope - h * h * bend for h in (2e-3, 1e-3)]
+        sizes = np.linalg.norm(left, axis=1)
+        assert 7.0 < sizes[0] / sizes[1] < 9.0
+
+
+def test_batches_of_accelerations(robot, rng):
+    (q, v, tau), F, weights = state(robot, rng, (9,)), wrenches(robot, rng, (9,)), rng.normal(size=(9, robot.nv))
+    for given in (None, weights):
+        together = ld.aba_second_derivatives(robot, q, v, tau, F, given)
+        for k in (0, 4, 8):
+            one = ld.aba_second_derivatives(robot, q[k], v[k], tau[k], F[k], None if given is None else given[k])
+            for x, y in zip(together, one):
+                assert off(x[k], y) < 1e-11  # the condition of M magnifies rounding

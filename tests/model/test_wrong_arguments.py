@@ -181,6 +181,7 @@ def goal():
 
 CALLS = {
     "aba": dict(**STATE, tau=REST), "aba_derivatives": dict(**STATE, tau=REST),
+    "aba_second_derivatives": dict(**STATE, tau=REST, weights=REST),
     "body_jacobian": dict(robot=PANDA, q=ARM, body="panda_hand"),
     "body_jacobian_dot": dict(robot=PANDA, q=ARM, v=ARM, body="panda_hand"),
     "body_jacobian_ddot": dict(robot=PANDA, q=ARM, v=ARM, a=ARM, body="panda_hand"),

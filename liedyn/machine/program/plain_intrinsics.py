@@ -251,6 +251,18 @@ def lanes_to_rows(lane, lanes, k, rows, start, stride, last, columns):
             _write(rows, start + i * stride, row)
 
 
+def mirror_block(x, row, column, step, rows, columns):
+    block = [_read(x, row + r * step, columns) for r in range(rows)]
+    for c, turned in enumerate(zip(*block)):
+        _write(x, column + c * step, turned[:rows])
+
+
+def mirror_square(x, at, step, count):
+    block = [_read(x, at + r * step, count) for r in range(count)]
+    for c, turned in enumerate(list(zip(*block))[:count]):
+        _write(x, at + c * step, (*block[c][:c + 1], *turned[c + 1:]))
+
+
 def registers_turned(lanes, m):
     there = min(WIDTH, len(lanes.m) // WIDTH - m * WIDTH)  # of the last block, columns that are not written may lack
     block = [_read(lanes, (m * WIDTH + j) * WIDTH, WIDTH) for j in range(there)] + [(0.0,) * WIDTH] * (WIDTH - there)
@@ -343,6 +355,7 @@ PLAIN = {
         before_line=before_line, prefetch_line=_nothing, finish_stores=_nothing, bounded_at_once=bounded_at_once,
         side_by_side=side_by_side, yzx=yzx),
     "machine.simd.transposition": dict(turned=turned, rows_to_lanes=rows_to_lanes, lanes_to_rows=lanes_to_rows),
+    "machine.simd.mirroring": dict(mirror_block=mirror_block, mirror_square=mirror_square),
     "machine.simd.lines": dict(
         turned=registers_turned, registers_left=registers_left, leave_registers=leave_registers,
         write_lines=write_lines, write_endings=write_endings, write_beginnings=write_beginnings),

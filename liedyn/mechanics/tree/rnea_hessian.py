@@ -138,9 +138,12 @@ def weighed_vectors(lane, model, work):
 @inline
 def clear_gap(lane, results, begin, end):
     """Zeros in numbers `begin` to end - 1 of each matrix."""
+    H_qq, H_vv, H_qv, H_qa = results
     for k in range(begin, end, at_once(lane)):
-        for X in results:
-            store_at_once(lane, X, k, end - k, splat(LANES, 0.0))
+        store_at_once(lane, H_qq, k, end - k, splat(LANES, 0.0))
+        store_at_once(lane, H_vv, k, end - k, splat(LANES, 0.0))
+        store_at_once(lane, H_qv, k, end - k, splat(LANES, 0.0))
+        store_at_once(lane, H_qa, k, end - k, splat(LANES, 0.0))
 
 
 @inline

@@ -72,15 +72,13 @@ P_ROW, T_ROW, T_RATE, C_ROW, BY_QQ, BY_QV, BY_VQ, ROWS = (
 @kernel_in_place
 def rnea_second_derivatives_size(model):
     """Size of the workspace of `rnea_second_derivatives_kernel`."""
-    square = (WIDTH + 1) * WIDTH
-    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, ROWS) + square
+    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, ROWS) + 3 * WIDTH
 
 
 @inline
 def spare_at(lane, model, work):
-    """Index of place for a square of numbers, a multiple of W."""
-    behind = derivatives_table(lane, model, work) + ROWS * pitch(model) + 2 * WIDTH
-    return behind + -behind % WIDTH
+    """Index of place for two registers."""
+    return derivatives_table(lane, model, work) + ROWS * pitch(model) + 2 * WIDTH
 
 
 @inline
@@ -254,13 +252,13 @@ def finish_joint(lane, model, q, i, qq):
 
 
 @kernel_in_place
-def put_mirrored(lane, model, work, f, qq, vv):
+def put_mirrored(lane, model, f, qq, vv):
     """The other halves of qq and vv of force f."""
-    spare, at, first = spare_at(lane, model, work), f * dof_total(model) * dof_total(model), stretch_of(model, f)
+    at, first = f * dof_total(model) * dof_total(model), stretch_of(model, f)
     behind, last = subtree_end(model, f), parent_dof(model, first)
     while first < behind:
-        mirror(lane, model, qq, at, first, behind, work, spare)
-        mirror(lane, model, vv, at, first, behind, work, spare)
+        mirror(lane, model, qq, at, first, behind)
+        mirror(lane, model, vv, at, first, behind)
         first, behind = stretch_of(model, last) if last >= 0 else 0, last + 1
         last = parent_dof(model, first)
 
@@ -294,7 +292,7 @@ def rnea_second_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, t
         if dof_count(model, i) > 1:
             finish_joint(lane, model, q, i, qq)
     for f in range(dof_total(model)):
-        put_mirrored(lane, model, work, f, qq, vv)
+        put_mirrored(lane, model, f, qq, vv)
 
 
 @kernel_in_place
