@@ -346,8 +346,8 @@ def rnea_second_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLi
     Derivatives taken one after the other, of the columns of `rnea_derivatives`, differ from `qq` within a ball or free
     joint, as the tangent space turns: d/dt of dtau_dq[:, j] along q exp(e_k t) is
     L_jk = qq_jk + dtau_dq ad(e_k) e_j / 2, where ad is the Lie bracket of the joint's twists (angular, linear), for a
-    ball the cross product. Pinocchio's ``computeRNEASecondOrderDerivatives`` gives L, not symmetric, as [i, j, k], and
-    its mixed tensors as [i, v, q] and [i, a, q].
+    ball the cross product. Pinocchio's ``ComputeRNEASecondOrderDerivatives`` gives this L, not
+    symmetric, and the derivatives of the inertia matrix as [i, a, q], where `qa` is [i, q, a].
 
     Examples
     --------
