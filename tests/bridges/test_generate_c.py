@@ -56,6 +56,8 @@ ROBOTS = {
     "loader": (lambda: bundled("loader"), ALL, 0.3),
     "panda": (lambda: bundled("panda"), ("rnea", "aba", "crba", "forward_dynamics", "step"), 1.5),
     "whipple_bicycle": (lambda: bundled("whipple_bicycle"), ("forward_dynamics", "close", "step"), 0.3),
+    "rolling_spheres": (lambda: bundled("rolling_spheres"), ("forward_dynamics", "step"), 0.5),
+    "bricard": (lambda: bundled("bricard"), ("forward_dynamics", "step"), 0.5),
     "ball": (lambda: ball().build(), ("forward_dynamics", "close", "step"), 0.5),
     "floating": (lambda: floating().build(), ("rnea", "forward_dynamics", "close", "step"), 0.4),
     "geared": (lambda: geared().build(), (*ALL, "rnea_derivatives", "aba_derivatives"), 0.5),
@@ -130,7 +132,7 @@ def test_no_wrong_number_without_a_notice(compiled):
 def test_close_finds_none(compiled):
     """From far away: either a closed configuration, or a code."""
     robot, functions, _ = compiled
-    if not robot.row_names:
+    if not robot.row_names or "close" not in functions.arguments:
         return
     guess = ld.random_configuration(robot, 1, 200)
     codes, found = functions("close", guess)

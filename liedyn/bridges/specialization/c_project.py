@@ -9,11 +9,11 @@ import numpy as np
 
 from liedyn.bridges.specialization import c_texts
 from liedyn.bridges.specialization.c_names import comment, identifier, identifiers
-from liedyn.bridges.specialization.references import reference_state, references, require_programs
+from liedyn.bridges.specialization.references import programs_at, require_programs
 from liedyn.bridges.specialization.robot_programs import TREE
 from liedyn.bridges.specialization.step_programs import StepPrograms
 from liedyn.machine.arguments import names, require_robot
-from liedyn.machine.errors import InputError, SingularConfigurationError, shown
+from liedyn.machine.errors import InputError, shown
 from liedyn.machine.program.c import Language, declared, function_text
 from liedyn.mechanics.constraints.closing import ITERATIONS as CLOSING_STEPS
 from liedyn.mechanics.constraints.closing_steps import LARGEST_STEP, ROUNDING, SMALLEST_PART
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PUBLIC = (*TREE, "forward_dynamics", "linearize")
 """Functions that are programs themselves."""
 OF_CLOSE = ("displace", "closure_error", "closing_step")
-OF_STEP = ("coordinate_rates", "unit_quaternions", "forward_dynamics")
+OF_STEP = ("coordinate_rates", "unit_quaternions", "stage_accelerations")
 OF_PROJECTION = ("inertia", "position_change", "velocity_change", "integrate")
 """Programs of which `close`, the stages of a step and its projection are made."""
 LANGUAGES = {"double": Language("double", "", 1e-300), "float": Language("float", "f", 1e-30, 1e-4)}
@@ -105,25 +105,11 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
             raise InputError(f"unknown function {shown(each)}: generate_c writes {', '.join(known)}")
     if not isinstance(dtype, str) or dtype not in LANGUAGES:
         raise InputError(f"dtype must be 'double' or 'float', got {shown(dtype)}")
-    made, place = CProject(robot, traced_at(robot, at), dtype).files(asked), Path(folder)
+    made, place = CProject(robot, programs_at(robot, at, StepPrograms), dtype).files(asked), Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
         (place / name).write_text(text, encoding="ascii")
     return [str(place / name) for name in made]
-
-
-def traced_at(robot, at):
-    """`StepPrograms` for each reference configuration; for None, the first one near home that has a result."""
-    found = [StepPrograms(robot, reference_state(robot, q)) for q in references(robot, at)]
-    if at is not None:
-        return found
-    for k, programs in enumerate(found):
-        try:
-            programs.trace("forward_dynamics")
-            return [programs]
-        except SingularConfigurationError:
-            if k == len(found) - 1:
-                raise
 
 
 class CProject:
@@ -204,9 +190,7 @@ class CProject:
     if (code == {self.prefix.upper()}_OK) {{
         code = {self.prefix}_project(q_new, v_new);
     }}""" * (self.rows > 0)
-        return dict(project=project, indent=" " * len(f"int {self.prefix}_step("),
-                    lam=f"\n    {self.language.real} lam[{self.rows}];" * (self.rows > 0),
-                    given_lam=", lam" * (self.rows > 0))
+        return dict(project=project, indent=" " * len(f"int {self.prefix}_step("))
 
     def _declaration(self, name):
         trace = self.traces(name)[0]

@@ -262,7 +262,7 @@ int {prefix}_step(const {real} q[{nq}], const {real} v[{nv}], const {real} tau[{
 {indent}{real} q_new[{nq}], {real} v_new[{nv}])
 {{
     static const {real} part[4] = {{{zero}, {half}, {half}, {one}}}, weight[4] = {{{one}, {two}, {two}, {one}}};
-    {real} q_rate[{nq}], a[{nv}], q_stage[{nq}], v_stage[{nv}], q_sum[{nq}], v_sum[{nv}];{lam}
+    {real} q_rate[{nq}], a[{nv}], q_stage[{nq}], v_stage[{nv}], q_sum[{nq}], v_sum[{nv}];
     int i, j, code = {PREFIX}_OK;
     for (j = 0; j < {nq}; ++j) {{
         q_rate[j] = {zero};
@@ -282,7 +282,7 @@ int {prefix}_step(const {real} q[{nq}], const {real} v[{nv}], const {real} tau[{
         }}
         code = {prefix}_coordinate_rates(q_new, v_stage, q_rate);
         code = code == {PREFIX}_OK ? {prefix}_unit_quaternions(q_new, q_stage) : code;
-        code = code == {PREFIX}_OK ? {prefix}_forward_dynamics(q_stage, v_stage, tau, a{given_lam}) : code;
+        code = code == {PREFIX}_OK ? {prefix}_stage_accelerations(q_stage, v_stage, tau, a) : code;
         for (j = 0; j < {nq}; ++j) {{
             q_sum[j] += weight[i] * q_rate[j];
         }}

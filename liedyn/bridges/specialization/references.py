@@ -69,3 +69,36 @@ def reference_state(robot, q):
         G = constraint_jacobian(robot, q)
         v = v - np.linalg.pinv(G, rcond=1e-8) @ (G @ v)
     return {"q": q, "v": v, "tau": tau, "a": a, "dv": 0.1 * dv}
+
+
+def programs_at(robot, at, kind):
+    """`RobotPrograms`, or another `kind` of them, at each reference configuration; for None, at the first one near home
+    where the mechanism has accelerations."""
+    found = [kind(robot, reference_state(robot, q)) for q in references(robot, at)]
+    if at is not None:
+        return found
+    for k, programs in enumerate(found):
+        try:
+            programs.trace("forward_dynamics")
+            return [programs]
+        except SingularConfigurationError:
+            if k == len(found) - 1:
+                raise
+
+
+SAMPLES = 400
+"""States at which the guards are tried."""
+
+
+def sample_states(robot):
+    """Random closed states, up to half a turn away from home, with consistent velocities: rows by name."""
+    rng, rows = np.random.default_rng(1), []
+    for _ in range(SAMPLES):
+        guess = integrate(robot, robot.home, rng.uniform(0.0, 1.5) * rng.normal(size=robot.nv))
+        with contextlib.suppress(ClosureError, SingularConfigurationError):
+            rows.append(close(robot, guess))
+    q = np.array(rows)
+    v, tau, a = rng.normal(size=(3, len(q), robot.nv))
+    G = constraint_jacobian(robot, q)
+    v -= (np.linalg.pinv(G, rcond=1e-8) @ (G @ v[..., None]))[..., 0]
+    return {"q": q, "v": v, "tau": 5.0 * tau, "a": a}

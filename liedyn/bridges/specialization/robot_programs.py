@@ -13,7 +13,8 @@ from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of
 from liedyn.linear.space import Coordinates, LocalSpace
 from liedyn.machine.errors import SingularConfigurationError
 from liedyn.machine.program.expressions import larger, value_of
-from liedyn.machine.program.trace import constants, room, traced_kernel
+from liedyn.machine.program.guards import REDUNDANT
+from liedyn.machine.program.trace import array_of, constants, room, traced_kernel
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
 from liedyn.mechanics.constraints.loops import constraint_jacobian
@@ -22,6 +23,8 @@ from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.recursion import RECURSIONS, arguments_of
 from liedyn.model.packed import SPARSE, PackedModel
 
+CONSISTENT = 1e-12
+"""Largest violation of constraints some of which are redundant, by which results of `linearize` do not change."""
 TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
 """Functions of the open tree whose arguments and results are those declared in `liedyn.mechanics.tree`."""
 
@@ -55,6 +58,10 @@ class TracedFunction(NamedTuple):
         roots = [x for values in self.results.values() for x in values]
         return len(self.program.used_by([*roots, *(x for guard in self.program.guards for x in guard[:2])]))
 
+    def only(self, names):
+        """The same with those results that are named."""
+        return self._replace(results={x: self.results[x] for x in names})
+
 
 class RobotPrograms:
     """The programs of one robot at one reference state.
@@ -64,12 +71,12 @@ class RobotPrograms:
     robot : Robot
     state : dict
         The reference: closed `q`, consistent `v`, forces `tau` and accelerations `a`.
-    independent : sequence of str, optional
-        Coordinates of linear models, as for `linearize`.
+    chosen : tuple, optional
+        Coordinates and velocities of linear models (`Independent`).
     """
 
-    def __init__(self, robot, state, independent=None):
-        self.robot, self.state, self.independent = robot, state, independent
+    def __init__(self, robot, state, chosen=None):
+        self.robot, self.state, self.chosen = robot, state, chosen
         ints, floats = constants(robot.packed.ints), constants(robot.packed.floats)
         ints[SPARSE] = 0  # what is zero at every state is skipped in any case
         self.model = PackedModel(ints, floats)
@@ -134,10 +141,25 @@ class RobotPrograms:
         self._require(status == OK)
         return {"a": a, "lam": lam}
 
+    def stage_accelerations(self, plain, q, v, tau):
+        """The a of `forward_dynamics` also where redundant rows contradict each other a little, as within a step.
+
+        Rows that are redundant at the reference state are left out: the projection at the end of the step sees them.
+        """
+        with q[0].program.guards.off(REDUNDANT):
+            return {"a": self.forward_dynamics(plain, q, v, tau)["a"]}
+
     def linearize(self, plain, q, v, tau):
         """A, B and f0 in the coordinates of `choices`."""
         space, _ = self.local_space(plain, q, v, tau)
         return {"A": space.A, "B": space.B, "f0": space.f0}
+
+    def linear_model(self, plain, q, v, tau):
+        """A, B, f0 and K in the coordinates of `choices`."""
+        space, _ = self.local_space(plain, q, v, tau)
+        count = len(self.choices()[0].names)
+        K = array_of([x for row in space.N for x in row[:count]])
+        return {"A": space.A, "B": space.B, "f0": space.f0, "K": K}
 
     def local_space(self, plain, q, v, tau):
         """The `LocalSpace` in the coordinates of `choices`, and the workspace with what the elimination left there."""
@@ -155,15 +177,21 @@ class RobotPrograms:
         return space, work
 
     def choices(self):
-        """The coordinates and velocities of linear models."""
-        q = self.state["q"]
-        y = choose_positions(self.robot, q, self.independent, RANK_TOLERANCE)
-        return y, choose_speeds(self.robot, q, y, None, RANK_TOLERANCE)
+        """The coordinates and velocities of linear models: those given, or as `linearize` chooses them here."""
+        if self.chosen is None:
+            q = self.state["q"]
+            y = choose_positions(self.robot, q, None, RANK_TOLERANCE)
+            self.chosen = y, choose_speeds(self.robot, q, y, None, RANK_TOLERANCE)
+        return self.chosen
 
     def _require_consistent(self, q, v, residual, psi):
-        """Every state has to lie on the constraint manifold, and its velocity along it."""
+        """Every state has to lie on the constraint manifold, and its velocity along it.
+
+        Redundant rows contradict each other in proportion to the violation, and results depend on which are chosen.
+        """
+        tolerance = CONSISTENT if len(q) and REDUNDANT in q[0].program.guards.kinds else CLOSURE_TOLERANCE
         largest = functools.reduce(larger, map(abs, v), 1.0)
-        for bound, rows in ((CLOSURE_TOLERANCE, residual), (CLOSURE_TOLERANCE * largest, psi)):
+        for bound, rows in ((tolerance, residual), (tolerance * largest, psi)):
             for x in rows:
                 self._require(abs(x) <= bound)
 

@@ -1,17 +1,18 @@
-"""Straight-line kernels for one robot."""
+"""Straight-line programs for one robot, as functions of Python."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, overload
 
+import numpy as np
+
+from liedyn.bridges.specialization.mechanism_programs import MechanismPrograms
+from liedyn.bridges.specialization.program_module import kept_module
 from liedyn.bridges.specialization.recursions import RECURSIONS, shortest_trace
+from liedyn.bridges.specialization.references import references, require_programs
 from liedyn.bridges.specialization.source import module_source
-from liedyn.machine.arguments import require_robot
-from liedyn.machine.cache import cache_files as files, source_stamp
+from liedyn.machine.arguments import names, require_robot
 from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.tree.aba import require_regular_tree
 from liedyn.model.calls.generated_calls import of_all_states
@@ -19,6 +20,7 @@ from liedyn.model.calls.recursion import document
 from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, TIME, PackedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Literal
 
     from liedyn.bridges.specialization.cuda_robot import CudaRobot
@@ -38,7 +40,7 @@ def _documented(method: Function) -> Function:
 
 
 class Specialized:
-    """The recursions of one open tree, compiled for its own numbers; returned by `specialize`.
+    """Functions of one robot, compiled for its own numbers; returned by `specialize`.
 
     Attributes
     ----------
@@ -60,13 +62,23 @@ class Specialized:
     """
 
     robot: Robot
-    kernels: ModuleType
 
-    def __init__(self, robot: Robot, kernels: ModuleType) -> None:
-        self.robot, self.kernels = robot, kernels
+    def __init__(self, robot: Robot, at: Array | None = None) -> None:
+        self.robot, self._at, self._kernels = robot, at, None
+        self._programs = MechanismPrograms(robot, at)
+
+    @property
+    def kernels(self) -> ModuleType:
+        if self._kernels is None:
+            if self.robot.nv > LARGEST:
+                raise InputError(f"kernels are for 1 to {LARGEST} degrees of freedom: {self.robot.name!r} has "
+                                 f"{self.robot.nv}")
+            require_regular_tree(self.robot)
+            self._kernels = _module(self.robot)
+        return self._kernels
 
     def __reduce__(self) -> Any:
-        return specialize, (self.robot,)
+        return specialize, (self.robot, self._at)
 
     def __repr__(self) -> str:
         return f"Specialized({self.robot.name!r}, nv={self.robot.nv})"
@@ -161,8 +173,99 @@ class Specialized:
         """
         return self._run("aba_derivatives", out, q=q, v=v, tau=tau)
 
+    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+                         out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+        """Accelerations and multipliers of the constrained mechanism, as `liedyn.forward_dynamics`.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (..., nv)
+            Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+        tau : array_like, shape (..., nv)
+            Generalised forces [N m, N].
+        out : tuple of 2 ndarrays, optional
+            Where the results go: C-contiguous float64 of their very shapes.
+
+        Returns
+        -------
+        a : ndarray, shape (..., nv)
+            Accelerations [rad/s^2, m/s^2].
+        lam : ndarray, shape (..., rows)
+            Multipliers of the constraint rows, of minimum norm.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length; the robot has one-sided
+            constraints, force elements or functions of users.
+        SingularConfigurationError
+            As `liedyn.forward_dynamics`.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("four_bar")
+        >>> a, lam = ld.specialize(robot).forward_dynamics(robot.home, [0.0] * 3, [0.0] * 3)
+        >>> a.shape, lam.shape
+        ((3,), (5,))
+        """
+        require_programs(self.robot, "forward_dynamics of specialize")
+        return self._programs.run("forward_dynamics", dict(q=q, v=v, tau=tau), None, out)
+
+    def linearize(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, results: Sequence[str] = ("A", "B", "f0"),
+                  out: Sequence[Array] | None = None) -> tuple[Array, ...]:
+        """The matrices of `liedyn.linearize`, in the coordinates that it chooses at the reference configuration.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)] at which the loops are closed.
+        v : array_like, shape (..., nv)
+            Velocity [rad/s, m/s] that satisfies the constraints.
+        tau : array_like, shape (..., nv)
+            Generalised forces [N m, N].
+        results : sequence of str
+            Of "A", "B", "f0" and "K", in the order in which they are returned: what is not asked for is not computed.
+        out : sequence of ndarray, optional
+            Where the results go: C-contiguous float64 of their very shapes.
+
+        Returns
+        -------
+        tuple of ndarray
+            A (..., nx, nx), B (..., nx, nu), f0 (..., nx), K (..., nv, p), as attributes of `LocalStateSpace`.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, v violates the constraints, or a result is unknown; the robot
+            has one-sided constraints, force elements or functions of users.
+        ClosureError
+            A loop is open at q.
+        SingularConfigurationError
+            As `liedyn.linearize`.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("four_bar")
+        >>> A, B, f0 = ld.specialize(robot).linearize(robot.home, [0.0] * 3, [0.0] * 3)
+        >>> A.shape, B.shape, f0.shape
+        ((2, 2), (2, 3), (2,))
+        """
+        require_programs(self.robot, "linearize of specialize")
+        asked = names("results", results)
+        if not asked or not set(asked) <= {"A", "B", "f0", "K"} or len(set(asked)) < len(asked):
+            raise InputError(f"results must be of A, B, f0 and K, got {shown(results)}")
+        return self._programs.run("linearize", dict(q=q, v=v, tau=tau), asked, out)
+
     def _run(self, name, out, **state):
         """One state in the usual form, or a batch."""
+        if self.robot.nv > LARGEST:
+            many = len(RECURSIONS[name].results) > 1
+            made = self._programs.run(name, state, None, out if many or out is None else (out,))
+            return made if many else made[0]
         made = getattr(self.kernels, f"{name}_direct")(self.robot.packed, *state.values(), out)
         if made is not None:
             return made
@@ -179,20 +282,23 @@ def specialize(robot: Robot, at: ArrayLike | None = None, *, device: Literal["cu
                layout: str = "rows") -> CudaRobot: ...
 def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", dtype: str = "float64",
                layout: str = "rows") -> Specialized | CudaRobot:
-    """Write the recursions of a small robot as straight-line programs for its own numbers, and compile them.
+    """Write functions of a robot as straight-line programs for its own numbers, and compile them.
 
-    These are two to three times faster than the general kernels for an arm, most of all in batches. The program is
-    traced from the bodies of the general kernels, simplified, and stored with the cached kernels: it is written once,
-    and each recursion compiles at its first call (2 to 20 s; from the cache 10 ms).
+    For a closed mechanism, batches of `linearize` are 6 to 25 times faster than those of the general kernels; the
+    recursions of an arm two to three times. Programs are traced from the bodies of the general kernels, simplified, and
+    stored with the cached kernels: each is written and compiled at the first call of its function (2 to 20 s; from the
+    cache 10 ms).
 
     Parameters
     ----------
     robot : Robot
-        Its loops and other constraints are ignored, as in `rnea` and `aba`, except on a GPU.
+        Its loops and other constraints are ignored by `rnea`, `aba` and their derivatives, as in those of liedyn.
     at : array_like, shape (nq,) or (count, nq), optional
-        On a GPU: reference configurations [rad, m; quaternions (x, y, z, w)], closed first, at which pivots and other
-        decisions are made. Each state is asked whether they are right for it; with several references, one after the
-        other. None: home, or if that is singular, a configuration near it.
+        Reference configurations [rad, m; quaternions (x, y, z, w)], closed first, at which pivots and other decisions
+        are made for `forward_dynamics` and `linearize`. Each state is asked whether they are right for it; with several
+        references, one after the other. None: home, or if that is singular, a configuration near it; on the processor
+        as many more as a few hundred random closed states need. Where those of none are right, the general kernel
+        computes the state.
     device : {"cpu", "cuda"}
         "cuda": functions for many states on a GPU of NVIDIA (needs CuPy, ``pip install 'liedyn[cuda]'``), for any
         mechanism without one-sided constraints, force elements and functions of users.
@@ -205,23 +311,27 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
     Returns
     -------
     Specialized or CudaRobot
-        With methods `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives`, for one state or a batch, and `kernels`;
-        on a GPU also `crba`, `forward_dynamics` and `linearize`, for arrays on the GPU, and `source`.
+        With methods `forward_dynamics`, `linearize`, `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives`, for one
+        state or a batch, and `kernels`; on a GPU also `crba`, for arrays on the GPU, and `source`.
 
     Raises
     ------
     InputError
-        The robot has no degree of freedom, or more than 12; on a GPU, it has what cannot be specialised there.
+        The robot has no degree of freedom, or a configuration is of a wrong shape; on a GPU, it has what cannot be
+        specialised there.
+    ClosureError
+        A reference configuration cannot be closed.
     SingularConfigurationError
-        The robot has massless bodies that are held by its loops only; a reference configuration is singular.
+        A reference configuration is singular.
     LiedynError
         CuPy is not installed.
 
     Notes
     -----
-    Equal to the general kernels up to rounding, with two changes that do not affect the dynamics: inertias are
-    grouped to base parameters (Gautier and Khalil 1990), and derivatives are computed in the frame of the link in which
-    most numbers are constant (`liedyn.bridges.specialization`).
+    Equal to the general kernels up to rounding, with changes that do not affect the dynamics: pivots are those of a
+    reference state as long as they are large enough (Duff, Erisman and Reid 1986, section 5.4); for trees up to 12
+    degrees of freedom inertias are grouped to base parameters (Gautier and Khalil 1990), and derivatives are computed
+    in the frame of the link in which most numbers are constant (`liedyn.bridges.specialization`).
 
     Examples
     --------
@@ -238,12 +348,11 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
         return CudaRobot(robot, at, dtype, layout)
     if device != "cpu":
         raise InputError(f"device must be 'cpu' or 'cuda', got {shown(device)}")
-    if at is not None or dtype != "float64" or layout != "rows":
-        raise InputError("at, dtype and layout are for device='cuda'")
-    if not 0 < robot.nv <= LARGEST:
-        raise InputError(f"specialize is for 1 to {LARGEST} degrees of freedom: {robot.name!r} has {robot.nv}")
-    require_regular_tree(robot)
-    return Specialized(robot, _module(robot))
+    if dtype != "float64" or layout != "rows":
+        raise InputError("dtype and layout are for device='cuda'")
+    if not robot.nv:
+        raise InputError(f"specialize: {robot.name!r} has no degree of freedom")
+    return Specialized(robot, None if at is None else np.array(references(robot, at)))
 
 
 def _tree(robot):
@@ -261,26 +370,5 @@ def _source(robot):
 
 
 def _module(robot):
-    """The module with the robot's kernels, from the cache or newly written."""
-    stamp = source_stamp(__file__)
-    key = hashlib.sha256(str(stamp).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
-    name = f"liedyn_straight_{key}"
-    if name not in sys.modules:
-        program, path = _program(robot, key) if stamp else (_source(robot).encode(), None)
-        module = ModuleType(name)
-        if path is not None:
-            module.__file__ = str(path)
-        # a line in front of it, as in the file
-        exec(compile(b"\n" + program, f"<{name}>" if path is None else str(path), "exec"), module.__dict__)
-        sys.modules[name] = module
-    return sys.modules[name]
-
-
-def _program(robot, key):
-    """The program as bytes, and the file where it is stored, None if it cannot be."""
-    name = f"straight/{re.sub('[^A-Za-z0-9]+', '_', robot.name)[:40]}_{key}.py"
-    kept = files.read(name)
-    if kept is not None:
-        return kept.data, kept.path
-    program = _source(robot).encode()
-    return program, files.write(name, program)
+    """The module with the robot's recursions, from the cache or newly written."""
+    return kept_module(robot, "tree", _tree(robot), __file__, lambda: _source(robot))

@@ -5,5 +5,5 @@ In: kernels. Out: the same functions of the same arrays.
 
 `interpret` runs it on Python's numbers, without a compiler. `trace` runs it on the expressions of `expressions`: what
 it computes becomes straight lines, and what it decides becomes `guards`, by the pivots of `pivots`. Targets write such
-lines: `c` in C, `numba_lines` for Numba.
+lines: `c` in C, `numba_lines` for Numba, `llvm_lines` as instructions inside a kernel. `evaluate` runs them by NumPy.
 """

@@ -24,6 +24,11 @@ class Guard(NamedTuple):
 class Guards:
     """The guards of a program, each of them once, in the order of the decisions.
 
+    Attributes
+    ----------
+    kinds : set of str
+        The kinds that there are.
+
     Examples
     --------
     >>> guards = Guards()
@@ -37,7 +42,7 @@ class Guards:
     """
 
     def __init__(self):
-        self._found, self._off = {}, ()
+        self._found, self._off, self.kinds = {}, (), set()
 
     def __iter__(self):
         return iter(self._found.values())
@@ -56,6 +61,7 @@ class Guards:
     def require(self, smaller, larger, strict=True, kind=BRANCH):
         """Every state has to satisfy smaller < larger."""
         if kind not in self._off:
+            self.kinds.add(kind)
             self._found.setdefault((str(smaller), str(larger), strict), Guard(smaller, larger, strict))
 
     @contextlib.contextmanager

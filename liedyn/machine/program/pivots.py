@@ -92,10 +92,13 @@ def _largest_of_reference(T, begin, end, n, free):
 
 
 def _require_redundant(guards, T, rows, n, free, bound):
-    """The rows after the last pivot depend on those before it at every state: what is left of them becomes zero."""
+    """The rows after the last pivot depend on those before it at every state: what is left of them becomes zero.
+
+    So do their constants: rows that contradict each other have as many results as there are choices among them.
+    """
     for i in rows:
-        for j in range(n):
-            if free[0, j]:
-                if isinstance(T[i, j], Expression):
-                    guards.require(abs(T[i, j]), bound, strict=False, kind=REDUNDANT)
+        for j in (*(j for j in range(n) if free[0, j]), *range(n, T.shape[1])):
+            if isinstance(T[i, j], Expression):
+                guards.require(abs(T[i, j]), bound, strict=False, kind=REDUNDANT)
+            if j < n:
                 T[i, j] = 0.0

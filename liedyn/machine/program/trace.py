@@ -4,17 +4,14 @@ Before compilation a kernel is an ordinary Python function. Here its body and th
 with a register of one number, and with what stands for machine instructions replaced by plain functions. Arrays are
 NumPy's, of objects: numbers where these are known, `Expression` where they depend on the state.
 """
-import builtins
 import math
-import types
 
 import numpy as np
-from numba.core.extending import _Intrinsic
-from numba.core.registry import CPUDispatcher
 
 from liedyn.machine.program.expressions import (
     FUNCTIONS, INPUT, Expression, Program, call, larger, smaller, where_less,
 )
+from liedyn.machine.program.interpret import World
 from liedyn.machine.program.pivots import by_pivots_of_reference
 
 LATE, PLACE = "liedyn.machine.compiled.late", 4
@@ -152,17 +149,7 @@ class _Functions:
         return not isinstance(x, Expression) and not math.isfinite(x)
 
 
-class _Module:
-    """A module of liedyn whose functions are plain, as they are asked for."""
-
-    def __init__(self, module, value):
-        self._module, self._value = module, value
-
-    def __getattr__(self, name):
-        return self._value(getattr(self._module, name))
-
-
-class Tracer:
+class Tracer(World):
     """Compiled functions as the plain Python in which they were written, including all that they call.
 
     Parameters
@@ -174,62 +161,30 @@ class Tracer:
     """
 
     def __init__(self, program, instead=None):
-        self._modules, self._math, self._numpy = {}, _Functions(math), _Functions(np)
-        self._plain = by_pivots_of_reference(program.guards, self.plain)
+        super().__init__(careful=False)
+        self.math, self.numpy = _Functions(math), _Functions(np)
+        self._plain |= by_pivots_of_reference(program.guards, self.plain)
         self._plain |= instead(self.plain) if instead else {}
 
-    def plain(self, compiled):
-        """The plain Python function of one compiled function."""
-        found = self._plain.get(compiled)
-        if found is None:
-            function = compiled.py_func
-            names = self._module(function.__globals__)
-            cells = tuple(types.CellType() for _ in function.__closure__ or ())
-            found = self._plain[compiled] = types.FunctionType(
-                function.__code__, names, function.__name__, function.__defaults__, cells or None)
-            for cell, given in zip(cells, function.__closure__ or ()):
-                cell.cell_contents = self._value(given.cell_contents)
-            self._convert(function.__globals__, names, function.__code__)
-        return found
-
     def _module(self, names):
-        """The names of a module; what its functions use is added when they are converted."""
-        if id(names) not in self._modules:
-            copy = self._modules[id(names)] = {
-                "__name__": names["__name__"], "__builtins__": builtins, "max": _of_all(larger, max),
-                "min": _of_all(smaller, min)}
+        copy = super()._module(names)
+        if "max" not in copy:
+            copy |= {"max": _of_all(larger, max), "min": _of_all(smaller, min)}
             if "WIDTH" in names:
                 copy["WIDTH"] = PLACE if names["__name__"] == "liedyn.mechanics.tree.kinematics" else 1
-        return self._modules[id(names)]
+        return copy
 
-    def _convert(self, names, copy, code):
-        for name in code.co_names:
-            if name in names and name not in copy:
-                copy[name] = self._value(names[name])
-        for inner in code.co_consts:
-            if isinstance(inner, types.CodeType):
-                self._convert(names, copy, inner)
-
-    def _value(self, value):
-        if isinstance(value, CPUDispatcher):
-            return self.plain(value)
-        if isinstance(value, _Intrinsic):
-            return self._plain.get(value) or self._intrinsic(value)
-        if value is math or value is np:
-            return self._math if value is math else self._numpy
-        if isinstance(value, types.ModuleType) and value.__name__.startswith("liedyn."):
-            return _Module(value, self._value)
-        return value
-
-    def _intrinsic(self, value):
+    def _found(self, value):
         module, name = value._defn.__module__, value.__name__
+        if value in self._plain:
+            return self._plain[value]
         if module == LATE:
             known = dict(zip(value._defn.__code__.co_freevars, value._defn.__closure__))
             return self.plain(known["kernel"].cell_contents)
         found = PLAIN.get(".".join(module.split(".")[-2:]), {}).get(name)
         if found is None:
             def found(*arguments):
-                raise NotImplementedError(f"{module}.{name} has no plain version")
+                raise NotImplementedError(f"{module}.{name} has no plain version for expressions")
         return found
 
 
