@@ -34,10 +34,20 @@ def run(*command, folder=ROOT):
     return subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, env=environment)
 
 
-def test_stubs_say_what_is_there():
+MADE_IN_LOOPS = r"""
+liedyn\.machine\.program\.interpret\.CarefulMath\..*
+liedyn\.machine\.program\.plain_arrays\.(Plain|Strided)\..*
+liedyn\.machine\.program\.plain_registers\.Register\..*
+liedyn\.machine\.program\.cuda\.CudaLanguage
+"""
+"""Operators of interpreted numbers, which are made in loops, and a named tuple with slots: no checker sees them."""
+
+
+def test_stubs_say_what_is_there(tmp_path):
     """Arguments, defaults and attributes as declared against those of the package that runs."""
     pytest.importorskip("mypy")
-    found = run("mypy.stubtest", "liedyn", "--concise")
+    (tmp_path / "allowed.txt").write_text(MADE_IN_LOOPS.strip() + "\n")
+    found = run("mypy.stubtest", "liedyn", "--concise", "--allowlist", str(tmp_path / "allowed.txt"))
     assert found.returncode == 0, found.stdout[-5000:] + found.stderr[-2000:]
 
 

@@ -14,7 +14,7 @@ class CupyDevice:
 
     def __init__(self):
         try:
-            import cupy
+            cupy = importlib.import_module("cupy")
         except ImportError:
             raise LiedynError(
                 "device='cuda' needs CuPy: pip install 'liedyn[cuda]' (or cupy-cuda13x, for CUDA 13)") from None

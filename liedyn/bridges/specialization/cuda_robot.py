@@ -122,7 +122,9 @@ class CudaRobot:
         self.robot, self.dtype, self.layout = robot, dtype, layout
         self._given = None if at is None else np.array(at, np.float64)
         self._programs = [CudaPrograms(robot, reference_state(robot, q)) for q in references(robot, at)]
-        self._functions, self._launches, self._on = {}, {}, device
+        self._functions: dict[str, Any] = {}
+        self._launches: dict[str, Any] = {}
+        self._on = device
 
     def __reduce__(self) -> Any:
         return CudaRobot, (self.robot, self._given, self.dtype, self.layout)

@@ -64,7 +64,8 @@ class Specialized:
     robot: Robot
 
     def __init__(self, robot: Robot, at: Array | None = None) -> None:
-        self.robot, self._at, self._kernels = robot, at, None
+        self.robot, self._at = robot, at
+        self._kernels: ModuleType | None = None
         self._programs = MechanismPrograms(robot, at)
 
     @property
