@@ -22,11 +22,12 @@ from liedyn.mechanics.dynamics.forward import warn_if_poor
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE
 from liedyn.mechanics.dynamics.singular import ACCELERATIONS, POOR_CONDITION, is_suspect
 from liedyn.model.calls.boundary import rows_of, states, wrenches
+from liedyn.model.remembered import LazyResult
 from liedyn.model.robot import Robot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Self
+    from typing import Any
 
     from liedyn.typing import Array, ArrayLike, IndependentNames, Wrenches
 
@@ -34,7 +35,7 @@ NO_WRENCH = np.empty(0)
 
 
 @dataclass(frozen=True)
-class InverseDynamics:
+class InverseDynamics(LazyResult):
     """Forces that give a mechanism the wanted motion and constraint forces.
 
     Attributes
@@ -65,23 +66,6 @@ class InverseDynamics:
     constraint_wrenches: dict[str, Any]
     independent: tuple[str, ...]
     controllability: Controllability
-
-    @classmethod
-    def of(cls, known: dict[str, Any]) -> Self:
-        """A result whose other attributes are computed when first read, by the functions in its entry "_later"."""
-        made = object.__new__(cls)
-        made.__dict__.update(known)
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        later = self.__dict__.get("_later", {})
-        if name not in later:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.__dict__[name] = value = later[name]()
-        return value
-
-    def __getstate__(self) -> Any:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
@@ -161,10 +145,15 @@ def _one_state(robot, q, v, accelerations, independent, active, tolerance):
     if motion is None:
         return None
     tau, a, lam = motion
-    return InverseDynamics.of(dict(
-        tau=tau, u=found.inputs @ tau, a=a, lam=lam, independent=found.chosen.names, _later={
-            "constraint_wrenches": lambda: constraint_wrenches(robot, q, lam),
-            "controllability": lambda: controllability(robot, q, active, rank_tolerance=tolerance)}))
+    return InverseDynamics.of(dict(tau=tau, u=found.inputs @ tau, a=a, lam=lam, independent=found.chosen.names,
+                                   _later=(_read_later, robot, q, active, tolerance)))
+
+
+def _read_later(name, found, robot, q, active, tolerance):
+    """An attribute of an `InverseDynamics` that is computed when it is first read."""
+    if name == "constraint_wrenches":
+        return {name: constraint_wrenches(robot, q, found.lam)}
+    return {name: controllability(robot, q, active, rank_tolerance=tolerance)}
 
 
 def inverse_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, accelerations: ArrayLike | dict[str, Any],

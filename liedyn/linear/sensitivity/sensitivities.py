@@ -23,7 +23,7 @@ from liedyn.machine.arguments import names as as_names, require_robot
 from liedyn.machine.errors import InputError, listed, shown, suggestion
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.independent import Independent, by_name
-from liedyn.mechanics.contact.contact_modes import settle, watched
+from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.contact.contact_state import Contacts
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -272,7 +272,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
 
 def _settled(robot, q, v, tau, tolerance):
     """The robot with contacts in their modes, sliding ones with friction closed in all rows; and these, or None."""
-    found = settle(robot, q, v, tau, np.empty(0), tolerance)
+    found = contact_modes(robot, q, v, tau, np.empty(0), tolerance)
     if not found.sliding:
         return found.robot, None
     contacts = Contacts(*(x[found.sliding] for x in watched(robot)))

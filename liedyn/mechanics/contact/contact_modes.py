@@ -193,10 +193,6 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     return Settled(switched, said, sliding, friction, -G.T @ friction, lam, fits, transitions)
 
 
-settle = contact_modes
-"""The name that `liedyn.linear.sensitivity` knows."""
-
-
 def _switched(robot, names, closed):
     """The robot with these contacts closed and the other watched ones off, built once for each combination."""
     key = ("settled", tuple(closed.get(name, "") for name in names))

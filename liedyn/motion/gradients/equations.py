@@ -6,6 +6,7 @@ from liedyn.linear.sensitivity.element_sensitivity import add_element_partials
 from liedyn.linear.sensitivity.law_sensitivity import put_slopes
 from liedyn.linear.sensitivity.variations import Motion, put_partials
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.nearest import forward, orthonormal_rows
 from liedyn.machine.linalg.ranks import bring_to_length, weighed_length
 from liedyn.machine.linalg.saddle import factor_saddle, solve_saddle
@@ -17,7 +18,7 @@ from liedyn.model.constraint_records import has_target, loop_at, loop_count, ran
 from liedyn.model.packed import DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LOOP_RATE, LOOP_TWIST, NV
 from liedyn.motion.gradients.room import OF_ELEMENTS
 from liedyn.motion.gradients.sliding_derivatives import add_sliding, hold_sliding, let_slide, put_sliding
-from liedyn.motion.simulation.integrators.derivatives import eliminate, put_derivatives
+from liedyn.motion.simulation.integrators.derivatives import put_derivatives
 from liedyn.motion.simulation.workspace import WORK
 
 
@@ -194,7 +195,7 @@ def put_impulses(x, room, moved, ranking):
         b[i] = -inner(row, c)
         for k in range(rank):
             room.gram[i, k] = inner(row, room.Y[room.order[k], :n])
-    if not eliminate(room.gram, b, rank):
+    if not solve_square(room.gram, b, rank):
         return np.inf, 1.0
     whole = inner(c, c)
     for i in range(rank):

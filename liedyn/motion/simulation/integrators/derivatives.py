@@ -29,7 +29,6 @@ import numpy as np
 
 from liedyn.lie.slopes import inverse_slope
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.vectors import inner
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, rank_of_rows, ranks
@@ -90,9 +89,6 @@ def columns_by_exponent(model, u, D, column, out):
         body_rates(model, u, column[0], column[1])
         for i in range(D.shape[0]):
             out[i, c] = inner(D[i], column[1])
-
-
-eliminate = solve_square
 
 
 @inline
