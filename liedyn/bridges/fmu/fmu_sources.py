@@ -59,7 +59,7 @@ class FmuProject(CProject):
     def __init__(self, robot, programs):
         super().__init__(robot, programs, "double")
         self.identifier, self.prefix = self.prefix, PREFIX  # all is static: names need not differ between robots
-        self.of_fmu = [name for name in OF_FMU if name != "outputs" or programs[0].plan]
+        self.of_fmu = ["forward_dynamics"] + [name for name in OF_FMU if name != "outputs" or programs[0].plan]
 
     def robot_files(self):
         """{prefix}.h and {prefix}.c: `close`, `step` and the functions of FMUs, all for one translation unit only."""
