@@ -173,6 +173,8 @@ def _has_ended(pid):
 def test_the_background_process_ends_with_its_parent(tmp_path, how):
     """Killed, interrupted, or at its end; also while a child of the parent holds its end of the pipe."""
     code = START + """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start processes in the background that ignore it
 ld.linearize(panda, q, v, a)
 if os.fork() == 0:
     time.sleep(30.0)

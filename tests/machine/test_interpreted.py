@@ -332,12 +332,12 @@ def test_an_interrupt_leaves_nothing_half_done(monkeypatch):
 def test_threads_get_whole_functions(careful):
     """Functions that are being converted by one thread are not run by another."""
     robot, found = ld.load("five_bar"), []
-    arguments = SCALAR, robot.packed, robot.home, np.zeros(4), np.zeros(4), np.zeros(0), np.zeros(20_000)
+    arguments = SCALAR, robot.packed, robot.home, np.zeros(4), np.zeros(4), np.zeros(0)
     world = interpret.World(careful)
 
     def work():
         out = np.zeros(4)
-        interpret.run(rnea_kernel, (*arguments, out), (world, world))
+        interpret.run(rnea_kernel, (*arguments, np.zeros(20_000), out), (world, world))
         found.append(out)
 
     interval = sys.getswitchinterval()

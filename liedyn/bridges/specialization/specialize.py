@@ -12,7 +12,7 @@ from liedyn.bridges.specialization.program_module import kept_module
 from liedyn.bridges.specialization.recursions import RECURSIONS, shortest_trace
 from liedyn.bridges.specialization.references import references, require_programs
 from liedyn.bridges.specialization.source import module_source
-from liedyn.machine.arguments import names, require_robot
+from liedyn.machine.arguments import names, one_of, require_robot
 from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.tree.aba import require_regular_tree
 from liedyn.model.calls.generated_calls import of_all_states
@@ -343,12 +343,13 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
     (7,)
     """
     require_robot(robot)
+    one_of("device", device, ("cpu", "cuda"))
+    one_of("dtype", dtype, ("float64", "float32"))
+    one_of("layout", layout, ("rows", "columns"))
     if device == "cuda":
         from liedyn.bridges.specialization.cuda_robot import CudaRobot
 
         return CudaRobot(robot, at, dtype, layout)
-    if device != "cpu":
-        raise InputError(f"device must be 'cpu' or 'cuda', got {shown(device)}")
     if dtype != "float64" or layout != "rows":
         raise InputError("dtype and layout are for device='cuda'")
     if not robot.nv:
