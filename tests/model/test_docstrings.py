@@ -33,8 +33,8 @@ def _public():
                 for method in dict.fromkeys(each for base in thing.__mro__ if base.__module__.startswith("liedyn")
                                             for each in vars(base)):
                     function = inspect.getattr_static(thing, method)
-                    seen = function in inherited or getattr(function, "__qualname__", "") in OF_FILES
-                    if inspect.isfunction(function) and not method.startswith("_") and not seen:
+                    if (inspect.isfunction(function) and not method.startswith("_") and function not in inherited
+                            and function.__qualname__ not in OF_FILES):
                         inherited.add(function)
                         yield pytest.param(function, id=f"{module.__name__}.{name}.{method}")
             else:
