@@ -1,5 +1,6 @@
 """Paths from users, and the bytes of files."""
 
+from contextlib import contextmanager
 from pathlib import Path
 
 from liedyn.machine.errors import InputError, ModelError, cut, shown
@@ -32,8 +33,15 @@ def require_regular(path):
 
 def write_text(path, text):
     """Write a file; InputError if that fails."""
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def writing(path):
+    """Context in which files are written at a path; InputError if that fails."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise InputError(f"{cut(str(path), 300)}: cannot be written: {_reason(error)}") from None
 

@@ -26,13 +26,14 @@ from liedyn.bridges.fmu.fmu_references import enough_programs
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import are_lengths, states_of
 from liedyn.bridges.specialization.references import reference_state, references, require_programs
+from liedyn.files.paths import path_of, writing
+from liedyn.linear.feedback import single_state
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE
 from liedyn.machine.arguments import flag, names, one_of, positive, require_robot
 from liedyn.machine.errors import InputError, LiedynError
 from liedyn.machine.program.expressions import Expression
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import velocity_error
-from liedyn.model.calls.boundary import states as states_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,24 +123,25 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     require_programs(robot, "export_fmu")
     asked = None if outputs is None else names("outputs", outputs)
     version, step, binary = one_of("version", version, ("3.0", "2.0")), positive("step", step), flag("binary", binary)
-    compiler = _compiler() if binary else None
+    compiler, file = _compiler() if binary else None, path_of(file)
     start = _start(robot, q, v)
     project = _project(robot, start, asked, None if independent is None else names("independent", independent), at)
     contents = _contents(project, start, version, step)
     if compiler:
         contents |= _compiled(compiler, project.identifier, contents, version)
-    with zipfile.ZipFile(Path(file), "w", zipfile.ZIP_DEFLATED) as archive:
+    with writing(file), zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in contents.items():
             entry = zipfile.ZipInfo(name, DATE)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             archive.writestr(entry, data)
-    return str(Path(file))
+    return str(file)
 
 
 def _start(robot, q, v):
     """The closed configuration and the velocity at the start."""
-    q = close(robot, states_given(robot, q=robot.home if q is None else np.asarray(q))[1][0])
-    v = np.zeros(robot.nv) if v is None else states_given(robot, q=q, v=v)[2][0]
+    q, v = robot.home if q is None else q, np.zeros(robot.nv) if v is None else v
+    q, v = single_state("export_fmu takes one state", robot, q, v)
+    q = close(robot, q)
     if robot.row_names:
         error = velocity_error(robot, q, v)
         row = np.abs(error).argmax()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from liedyn.bridges.specialization.c_names import comment, identifier, identifie
 from liedyn.bridges.specialization.references import programs_at, require_programs
 from liedyn.bridges.specialization.robot_programs import TREE
 from liedyn.bridges.specialization.step_programs import StepPrograms
+from liedyn.files.paths import path_of, writing
 from liedyn.machine.arguments import names, require_robot
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.program.c import Language, declared, function_text
@@ -105,10 +105,12 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
             raise InputError(f"unknown function {shown(each)}: generate_c writes {', '.join(known)}")
     if not isinstance(dtype, str) or dtype not in LANGUAGES:
         raise InputError(f"dtype must be 'double' or 'float', got {shown(dtype)}")
-    made, place = CProject(robot, programs_at(robot, at, StepPrograms), dtype).files(asked), Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    for name, text in made.items():
-        (place / name).write_text(text, encoding="ascii")
+    place = path_of(folder)
+    made = CProject(robot, programs_at(robot, at, StepPrograms), dtype).files(asked)
+    with writing(place):
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in made.items():
+            (place / name).write_text(text, encoding="ascii")
     return [str(place / name) for name in made]
 
 
