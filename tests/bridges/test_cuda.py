@@ -175,8 +175,8 @@ def test_arguments(folder):
             gpu.forward_dynamics(*wrong)
     with pytest.raises(ld.InputError, match="unknown function 'simulate'"):
         gpu.source("simulate")
-    for options, message in ((dict(dtype="float16"), "dtype must be"), (dict(layout="C"), "layout must be"),
-                             (dict(device="tpu"), "device must be")):
+    for options, message in ((dict(dtype="float16"), "unknown dtype"), (dict(layout="C"), "unknown layout"),
+                             (dict(device="tpu"), "unknown device")):
         with pytest.raises(ld.InputError, match=message):
             ld.specialize(robot, **{"device": "cuda"} | options)
 
