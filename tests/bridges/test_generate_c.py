@@ -8,6 +8,7 @@ from c_programs import FLAGS, Compiled, gcc, moving_states
 from tree_cases import bundled
 
 import liedyn as ld
+from liedyn.bridges.specialization.c_names import identifiers
 from liedyn.model import Builder
 
 pytestmark = pytest.mark.skipif(gcc() is None, reason="needs gcc")
@@ -234,3 +235,17 @@ def test_refused(tmp_path):
     with pytest.raises(ld.SingularConfigurationError, match="give others as `at`"):
         ld.generate_c(floating().build(), tmp_path, at=floating().build().home)  # all links in one line
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("names", [("a_2", "a", "A"), ("a", "A", "a_1", "a-1"), ("x" * 30, "x" * 31), ("", "+", "if")])
+def test_identifiers_of_different_names_are_different(names):
+    """Two of one name would be two definitions of one place, and the second one would be read."""
+    made = identifiers(names, "q")
+    assert len(set(made)) == len(names) and all(re.fullmatch("[A-Z][A-Z0-9_]*", each) for each in made)
+
+
+def test_more_references_than_letters(tmp_path):
+    """Functions of reference states have numbers."""
+    robot = bundled("four_bar")
+    files = ld.generate_c(robot, tmp_path, functions=("rnea",), at=np.repeat(robot.home[None], 30, axis=0))
+    subprocess.run([gcc(), *FLAGS, "-c", files[1], "-o", str(tmp_path / "made.o")], check=True)

@@ -1,5 +1,6 @@
 """Identifiers and texts for generated C: names of a robot are data of users, and reach no program as they are."""
 import re
+from itertools import count
 
 WORDS = frozenset("""auto break case char const continue default do double else enum extern float for goto if inline int
 long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main
@@ -19,14 +20,15 @@ def identifier(name, otherwise="robot"):
 
 def identifiers(names, otherwise):
     """An upper-case identifier for each of several names, all different."""
-    made, used = [], set()
-    for k, name in enumerate(names):
-        new = identifier(name, otherwise)
-        if new in used:
-            new = f"{new}_{k}"
-        used.add(new)
-        made.append(new.upper())
-    return made
+    made = {}
+    for name in names:
+        first = identifier(name, otherwise)
+        numbered = (f"{first}_{k}" for k in count(1))
+        new = first
+        while new in made:
+            new = next(numbered)
+        made[new] = name
+    return [new.upper() for new in made]
 
 
 def comment(name):

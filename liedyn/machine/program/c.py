@@ -114,7 +114,7 @@ def function_text(prefix, name, language, traces, public=True):
     results = {x: size for x, size in results.items() if size}
     real, parts, calls = language.real, [], []
     for k, trace in enumerate(traces):
-        text, call = _variant(f"{prefix}_{name}_{'abcdefghijklmnopqrstuvwxyz'[k]}", language, trace)
+        text, call = _variant(f"{prefix}_{name}_at_{k}", language, trace)
         parts.append(text)
         calls.append(call)
     check = f"{prefix}_finite"
@@ -141,9 +141,9 @@ def _variant(name, language, trace):
     for k, part in enumerate(parts):
         used = [x for x in (*sizes, "w") if x in part.arrays]
         arguments = [f"{'const ' if x in trace.inputs else ''}{real} *{x}" for x in used]
-        texts.append(PART.format(name=f"{name}{k}", arguments=", ".join(arguments) or "void",
+        texts.append(PART.format(name=f"{name}_{k}", arguments=", ".join(arguments) or "void",
                                  lines="\n".join(f"    {x}" for x in part.lines)))
-        calls.append(f"{name}{k}({', '.join(used)})")
+        calls.append(f"{name}_{k}({', '.join(used)})")
     used = [x for x in sizes if any(x in part.arrays for part in parts)]
     texts.append(VARIANT.format(
         name=name, arguments=", ".join(f"{'const ' if x in trace.inputs else ''}{real} *{x}" for x in used) or "void",
