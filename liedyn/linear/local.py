@@ -38,7 +38,7 @@ from liedyn.linear.directions import Known, directions_size, vary_directions
 from liedyn.linear.lower_rows import complete_derivatives, put_lower_rows
 from liedyn.linear.open_tree import linearize_unconstrained, picks_all_in_order
 from liedyn.linear.space import COORDINATES, SPACE, Coordinates, LocalSpace
-from liedyn.linear.upper_rows import put_upper_rows
+from liedyn.linear.lower_rows import put_upper_rows
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import clear, padded, padded_for
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, load, store, take_matrix, take_vector

@@ -1,8 +1,14 @@
 """The rows of wdot in a local state space: K^T M K wdot = K^T balance + K^T S_u u, then transformed to w.
 
 K belongs to the coordinates that the elimination chose (symbols: `liedyn.linear.local`).
+
+The rows of ydot = R_y v in a local state space: A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N, A_yw = R_y S.
+
+ad_v acts joint by joint, and is zero unless a ball or free joint is among the coordinates: its tangent turns with it.
+If y and w are the same coordinates, -R ad_v N and 1 remain (symbols: `liedyn.linear.local`).
 """
-from liedyn.linear.choice import PICKED, SPANNED, into_choice, into_picked, into_span
+from liedyn.lie.algebra import cross
+from liedyn.linear.choice import PICKED, SPANNED, into_choice, into_picked, into_span, reads_cuts
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import (
     add_product, add_row, at, clear, columns_of, element, padded_for, put_element, solve_rows_for,
@@ -12,6 +18,92 @@ from liedyn.machine.simd.registers import at_once, copy_row, is_zero, load_at_on
 from liedyn.mechanics.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
 )
+from liedyn.model.constraint_records import is_cut, loop_count, loop_kind, loop_virtuals
+from liedyn.model.kinds import SPHERICAL
+from liedyn.model.packed_records import dof_count, dof_total, first_dof, get3, link_count, q_total
+
+
+@inline
+def subtract_cross(lane, w, X, from_, p, out, to):
+    """out[to:to+3] -= w x X[from_:from_+3], column by column."""
+    for c in range(p):
+        x = element(lane, X, from_, c), element(lane, X, from_ + 1, c), element(lane, X, from_ + 2, c)
+        y = cross(w, x)
+        put_element(lane, out, to, c, element(lane, out, to, c) - y[0])
+        put_element(lane, out, to + 1, c, element(lane, out, to + 1, c) - y[1])
+        put_element(lane, out, to + 2, c, element(lane, out, to + 2, c) - y[2])
+
+
+@inline
+def subtract_tangent_bracket(lane, model, v, N, p, out):
+    """out -= ad_v N joint by joint: zero except for ball and free joints."""
+    for i in range(link_count(model)):
+        j = first_dof(model, i)
+        if dof_count(model, i) > 1:
+            subtract_cross(lane, get3(lane, v, j), N, j, p, out, j)
+        if dof_count(model, i) == 6:
+            # the linear part: w x linear + v x angular
+            subtract_cross(lane, get3(lane, v, j), N, j + 3, p, out, j + 3)
+            subtract_cross(lane, get3(lane, v, j + 3), N, j, p, out, j + 3)
+
+
+@kernel_in_place
+def turning(model, v, N, p, out):
+    """`subtract_tangent_bracket` for the first p columns, compiled as a kernel."""
+    subtract_tangent_bracket(SCALAR, model, v, N, p, out)
+
+
+@inline
+def subtract_virtual_bracket(lane, model, z, EN, p, out):
+    """out -= ad of the virtual velocities z on E N: zero except for ball cuts."""
+    for l in range(loop_count(model)):
+        if is_cut(model, l) and loop_kind(model, l) == SPHERICAL:
+            k = loop_virtuals(model, l)[0]
+            subtract_cross(lane, get3(lane, z, k), EN, k, p, out, k)
+
+
+@inline
+def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work, space):
+    """The rows of ydot in A and f0.
+
+    `virtual_upper` (nz rows, padded) has the variations of the virtual velocities, if y reads any and y and w
+    differ.
+    """
+    R_y, virtual_y, A, N = coordinates.R_y, coordinates.virtual_y, space.A, space.N
+    p, n, begin = virtual_y.size, columns_of(lane, R_y), work[0]
+    # tangent spaces turn with ball and free joints, whose configuration has more numbers than their velocity
+    reads, moves = reads_cuts(virtual_y), not same or q_total(model) != dof_total(model)
+    upper = take_matrix(work, n if moves else 0, N.shape[1])
+    if moves:
+        clear(upper)
+        if not same:
+            for i in range(n):
+                add_row(upper, i, 1.0, space.X, i)
+        subtract_tangent_bracket(lane, model, v, N, p, upper)
+    if reads:
+        if same:
+            clear(virtual_upper)
+        read = take_matrix(work, virtual_upper.shape[0], N.shape[1])
+        clear(read)
+        add_product(lane, 1.0, known.E, n, N, read)
+        subtract_virtual_bracket(lane, model, known.z, read, p, virtual_upper)
+    for k in range(p):
+        rate, row, columns = splat(lane, 0.0), A.shape[0] * k, A.shape[0]
+        put_row(lane, A, row, columns, splat(LANES, 0.0))
+        if virtual_y[k] >= 0:
+            rate = load(lane, known.z, virtual_y[k])
+            copy_row(lane, virtual_upper, columns_of(lane, virtual_upper) * virtual_y[k], columns, A, row)
+        for i in range(n):
+            x = element(lane, R_y, k, i)
+            if not is_zero(x):
+                rate = rate + x * load(lane, v, i)
+                for c in range(0, columns if moves else 0, at_once(lane)):
+                    more = x * load_at_once(lane, upper, columns_of(lane, upper) * i + c, columns - c)
+                    store_at_once(lane, A, row + c, columns - c, load_at_once(lane, A, row + c, columns - c) + more)
+        store(lane, space.f0, k, rate)
+        if same:
+            put_element(lane, A, k, p + k, 1.0)
+    work[0] = begin
 
 
 @inline

@@ -13,7 +13,7 @@ from liedyn.mechanics.constraints.independent import (
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.dynamics.forward import warn_if_poor
 from liedyn.mechanics.dynamics.nullspace import OK, WRONG_COUNT, nullspace_kernel
-from liedyn.mechanics.dynamics.nullspace_status import raise_for_status
+from liedyn.mechanics.dynamics.nullspace import raise_for_status
 from liedyn.mechanics.dynamics.singular import LINEARIZATION, POOR_CONDITION, require_regular, warn_if_digits_are_lost
 from liedyn.mechanics.dynamics.state import State
 

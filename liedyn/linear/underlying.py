@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.linear.linearize import settled_without_friction
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE, linearize_at
-from liedyn.linear.upper_rows import turning
+from liedyn.linear.lower_rows import turning
 from liedyn.machine.arguments import non_negative, positive
 from liedyn.machine.errors import InputError
 from liedyn.mechanics.constraints.independent import given_coordinates

@@ -23,7 +23,7 @@ from liedyn.mechanics.constraints.families.cut import cut_bias_kernel, cut_veloc
 from liedyn.mechanics.tree.kinematics import (
     acceleration_of, body_pose, origin, twist_of, world_accelerations, world_positions, world_size, world_velocities,
 )
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.model.constraint_records import loop_kind, loop_pitch, loop_virtuals
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed_records import body_link, minus_gravity

@@ -42,7 +42,7 @@ from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in
 from liedyn.machine.linalg.gauss_jordan import clear
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.families.contact import contact, varied_wrench, velocity_jets
 from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
 from liedyn.mechanics.constraints.jets import ZERO3, jet_add, jet_cross, jet_unit

@@ -14,7 +14,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, late
 from liedyn.machine.compiled.user_functions import call
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.elements.element_laws import LAWS_TYPE
+from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE
 from liedyn.mechanics.elements.element_wrenches import given
 from liedyn.mechanics.elements.forces import give_inputs
 from liedyn.model.force_elements import BUSHING, FUNCTION, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW

@@ -15,7 +15,7 @@ from liedyn.linear.sensitivity.second_order_sensitivity import out_of
 from liedyn.linear.sensitivity.two_frames import Rows, push_sides, put_row, relative_motion, sides
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.cut_joints import residual_rate
 from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
 from liedyn.model.constraint_records import (

@@ -19,7 +19,7 @@ from liedyn.linear.sensitivity.second_order_sensitivity import (
 )
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, store
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.relative import followed
 from liedyn.model.constraint_records import has_target, loop_at, loop_links
 from liedyn.model.packed import LOOP_RATE, LOOP_TWIST

@@ -12,7 +12,7 @@ from liedyn.machine.compiled.jit import kernel
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.cut_joints import FORBIDDEN
 from liedyn.mechanics.constraints.families.contact import contact, contact_wrench, contact_wrench_variation, sizes_of
 from liedyn.mechanics.constraints.families.cut import rows_between

@@ -14,26 +14,49 @@ also where the loop is open, as stabilisation requires. The velocities of a ball
 spherical joint in the tree.
 
 Residuals, rows and constraint wrenches (moment, force) are expressed in C.
+
+Poses of the two frames of a constraint at a configuration.
 """
 import math
 
 import numpy as np
 
-from liedyn.lie.algebra import (
-    Ad, Ad_inverse, about_z, add, compose, cross, dot, rotate, scale, sub, sub6, unrotate,
-)
+from liedyn.lie.algebra import Ad, Ad_inverse, about_z, add, compose, cross, dot, rotate, scale, sub, sub6, unrotate
 from liedyn.lie.exponential import inverse, left_jacobian_inverse, log
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.comparisons import where_positive
 from liedyn.machine.simd.lanes import SCALAR, lane_of, sqrt, store, width_of
 from liedyn.machine.simd.sines import sincos
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.tree.kinematics import origin, world_pose
+from liedyn.mechanics.tree.poses import seen_from
 from liedyn.model.constraint_records import (
-    is_active, is_cut, loop_count, loop_kind, loop_pitch, loop_rows, loop_virtuals,
+    has_target, is_active, is_cut, loop_at, loop_count, loop_kind, loop_links, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.model.kinds import (
     CYLINDRICAL, HELICAL, INLINE, JOINTS, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, components,
 )
+from liedyn.model.packed import LOOP_MOTION, LOOP_POSE_A, LOOP_POSE_B
+from liedyn.model.packed_records import constant_pose
+
+
+@inline
+def loop_frames(lane, model, work, l):
+    """World poses of frame A, moved by its target, and of frame B; needs `world_positions`."""
+    a, b = loop_links(model, l)
+    A = placed(lane, model, work, a, constant_pose(lane, model, loop_at(model, l, LOOP_POSE_A)))
+    B = placed(lane, model, work, b, constant_pose(lane, model, loop_at(model, l, LOOP_POSE_B)))
+    if has_target(model, l):
+        A = compose(A, constant_pose(lane, model, loop_at(model, l, LOOP_MOTION)))
+    return A, B
+
+
+@inline
+def placed(lane, model, work, i, X):
+    """World pose of a frame with pose X in link i, or in the world if i is the ground, -1."""
+    if i < 0:
+        return seen_from(origin(lane, model, work), X)
+    return compose(world_pose(lane, work, i), X)
+
 
 # Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: first the forbidden ones, then virtual
 # velocities

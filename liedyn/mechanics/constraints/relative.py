@@ -27,7 +27,7 @@ Only degrees of freedom on exactly one of the two paths to the ground matter: co
 from liedyn.lie.algebra import Ad, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.tree.kinematics import PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of
 from liedyn.mechanics.tree.tangent_recursion import DA, DV, ETA, push_link, variation_of
 from liedyn.model.constraint_records import has_target, loop_at, loop_links

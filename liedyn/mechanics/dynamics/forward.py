@@ -26,7 +26,7 @@ from liedyn.mechanics.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
-from liedyn.mechanics.dynamics.nullspace_status import raise_for_status
+from liedyn.mechanics.dynamics.nullspace import raise_for_status
 from liedyn.mechanics.dynamics.singular import (
     ACCELERATIONS, POOR_CONDITION, SUSPECT, is_suspect, require_regular, require_regular_one, singular_states, warn,
     warn_if_digits_are_lost,

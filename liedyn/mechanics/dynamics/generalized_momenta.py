@@ -31,7 +31,7 @@ from liedyn.mechanics.constraints.families.cut import cut_derivatives_kernel
 from liedyn.mechanics.constraints.independent import choose
 from liedyn.mechanics.dynamics.dynamics_problem import Solution, stabilized
 from liedyn.mechanics.dynamics.nullspace import SINGULAR_CHOICE, WRONG_COUNT, nullspace_kernel
-from liedyn.mechanics.dynamics.nullspace_status import raise_for_status
+from liedyn.mechanics.dynamics.nullspace import raise_for_status
 from liedyn.mechanics.dynamics.terms import terms_size
 from liedyn.mechanics.tree.kinematics import world_motion
 from liedyn.mechanics.tree.momenta import momentum_size, momentum_terms_kernel

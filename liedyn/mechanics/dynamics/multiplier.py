@@ -12,7 +12,7 @@ from liedyn.machine.linalg.dense import independent_rows, solve_positive, transp
 from liedyn.machine.linalg.row_space import row_space, shortest_solution
 from liedyn.mechanics.dynamics.dynamics_problem import Solution, gains, of_each_state, require_regular_tree
 from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA
-from liedyn.mechanics.dynamics.stabilization import baumgarte_rows
+from liedyn.mechanics.dynamics.terms import baumgarte_rows
 
 SINGULAR_MASS = 4
 """Status: M itself is singular, as some motion of the open tree has no inertia."""

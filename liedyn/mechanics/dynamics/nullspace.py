@@ -15,10 +15,13 @@ of inactive constraints, affect only the multipliers, which are those of minimum
 `acceleration_kernel` lets the elimination choose the coordinates, as a does not depend on them, and works on clusters
 of constraints (`liedyn.mechanics.constraints.elimination`).
 `nullspace_kernel` uses given coordinates: exchanging the rows R as well turns the tableau into [G_1; R]^-1.
+
+Errors for states that `nullspace_kernel` cannot solve.
 """
 import numpy as np
 
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.errors import SingularConfigurationError
 from liedyn.machine.linalg.gauss_jordan import (
     add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows,
 )
@@ -27,6 +30,8 @@ from liedyn.machine.simd.registers import before_line
 from liedyn.mechanics.constraints.constraint_rows import reader_rows
 from liedyn.mechanics.constraints.elimination import elimination_size, unweigh_table, weigh_table
 from liedyn.mechanics.constraints.families.cut import cut_bias_kernel
+from liedyn.mechanics.constraints.independent import singular_choice, wrong_count
+from liedyn.mechanics.constraints.loops import rank_of
 from liedyn.mechanics.constraints.reduced import (
     minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers, unbalanced,
 )
@@ -36,6 +41,24 @@ from liedyn.mechanics.dynamics.terms import copy_inertia, put_terms, terms_in_pl
 from liedyn.mechanics.tree.ltdl import ltdl_factor, ltdl_solve
 from liedyn.model.constraint_records import is_weighed
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
+
+
+def raise_for_status(robot, q, chosen, solved):
+    """Raise the error for the status of `nullspace_kernel`."""
+    status, rank = solved[:2]
+    if status == WRONG_COUNT:
+        if len(chosen.names) == robot.nv - rank_of(robot, robot.home, RANK_TOLERANCE)[0]:
+            # the coordinates fit the robot, but this configuration has lost or gained a motion
+            raise singular_choice(robot, q, chosen)
+        raise wrong_count(robot, chosen, rank)
+    if status == SINGULAR_CHOICE:
+        raise singular_choice(robot, q, chosen)
+    if status == SINGULAR_INERTIA:
+        K, M = solved[9][:, rank:], solved[10]
+        raise SingularConfigurationError(
+            f"no inertia resists some motion of {robot.name!r} that its loops allow: K^T M K is not positive definite",
+            np.linalg.svd(K.T @ M @ K, compute_uv=False))
+
 
 OK, WRONG_COUNT, SINGULAR_CHOICE, SINGULAR_INERTIA = range(4)
 

@@ -32,7 +32,7 @@ from liedyn.mechanics.constraints.cluster_weights import ranking
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.dynamics.dynamics_problem import Solution, of_each_state, spread
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
-from liedyn.mechanics.dynamics.stabilization import velocity_level_rows
+from liedyn.mechanics.dynamics.terms import velocity_level_rows
 from liedyn.mechanics.dynamics.svd import tangent_accelerations
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.calls.boundary import states

@@ -37,7 +37,7 @@ from liedyn.mechanics.constraints.cut_joints import virtual_kernel
 from liedyn.mechanics.constraints.families.cut import (
     cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_velocity_kernel,
 )
-from liedyn.mechanics.elements.element_laws import LAWS_TYPE, force
+from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE, force
 from liedyn.mechanics.elements.element_wrenches import change, given, pull, rate, seen_at_b
 from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
 from liedyn.model.force_elements import BUSHING, HOLDS, LAW, ROW

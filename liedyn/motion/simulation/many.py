@@ -16,7 +16,7 @@ from liedyn.mechanics.dynamics.forward_in_lanes import LONG_IN_LANES
 from liedyn.model.calls.boundary import as_floats, require_usable
 from liedyn.model.kinds import N_JOINTS
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_KIND, N_ROWS, OFF, SPARSE, constraints_of
-from liedyn.motion.simulation.energy_check import NOTICEABLE
+from liedyn.motion.simulation.recorder import NOTICEABLE
 from liedyn.motion.simulation.integrators.explicit import ExplicitRungeKutta
 from liedyn.motion.simulation.preparation import consistent_starts, prepare_start
 from liedyn.motion.simulation.recorder import energies_at
@@ -218,6 +218,6 @@ def _ready(robot, model, o, x, t, q, v, start):
 
 
 def _gain_energy(robot, q, v):
-    """Runs whose energy changes so much that `liedyn.motion.simulation.energy_check` may have to warn."""
+    """Runs whose energy changes so much that `liedyn.motion.simulation.recorder` may have to warn."""
     first, last = (energies_at(robot, q[:, k].copy(), v[:, k].copy()) for k in (0, -1))
     return ~(np.abs(last.sum(axis=0) - first.sum(axis=0)) <= NOTICEABLE * np.maximum(first[0], last[0]))

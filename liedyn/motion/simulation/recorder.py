@@ -1,14 +1,96 @@
-"""Stores the states of a run, and makes a trajectory of them at any time."""
-# mypy: ignore-errors
+"""Stores the states of a run, and makes a trajectory of them at any time.
+
+Checks the energy of conservative runs, and warns of steps that change it.
+"""
+import warnings
+
 import numpy as np
 
+from liedyn.machine.errors import ConditionWarning
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
 from liedyn.mechanics.elements.generalized import energies as held_energies
 from liedyn.mechanics.tree.energy import kinetic_energy_states, potential_energy_states
 from liedyn.model.packed import N_ROWS, OFF, PackedModel
 from liedyn.motion.simulation.gaps import row_states
+from liedyn.motion.simulation.manifold_projection import constraint_state
+from liedyn.motion.simulation.preparation import CONSISTENT
 from liedyn.motion.simulation.trajectory import Trajectory
-from liedyn.motion.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
+from liedyn.motion.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK, TABLE
+
+UNUSUAL = 100.0
+"""A step is reported if its change of energy is this many times the median of the run's steps,"""
+NOTICEABLE = 1e-6
+"""and above this part of the largest kinetic energy,"""
+ROUNDING = 1e-13
+"""and above this part of the largest potential energy, of which the change is a difference."""
+GROWTH = 1e-3
+"""Growth of the energy over the run, relative to the largest kinetic energy, that is reported in any case."""
+
+
+def is_conservative(run):
+    """True if inputs, dampers, external wrenches, moving targets and stabilisation leave the energy unchanged."""
+    x, o = run.x, run.o
+    if run.integrator.stepping or run.settler is not None:  # impacts happen within their steps
+        return False
+    if o.input_kind != TABLE or run.inputs.sampling is not None or x.table.any() or x.damping.any() or o.all_power:
+        return False
+    if run.robot.elements is not None and not run.robot.elements.conservative:
+        return False
+    constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
+    return o.rate == o.stiffness == 0.0 or bool((np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
+
+
+class EnergyCheck:
+    """Checks the rows of a run as they are computed, if not all are recorded, and warns at the end."""
+
+    def __init__(self, run):
+        self.run, self.on, self.parts = run, is_conservative(run), []
+
+    def look(self, last):
+        """Checks rows 0 to `last`, each a step from the one before."""
+        if self.on and last > 0 and self.run.recorder.every > 1:
+            rows = self.run.rows
+            energies = energies_at(self.run.robot, rows.q[:last + 1], rows.v[:last + 1])
+            self.parts.append(_steps(rows.t[:last + 1], *energies, rows.scalars[:last + 1, CONDITION]))
+
+    def warn(self, trajectory):
+        """One warning for the run, if any step changed the energy.
+
+        Warns
+        -----
+        ConditionWarning
+            Gives the number of steps, the worst one, its time and condition number; or how much the energy has grown.
+        """
+        if self.on and self.run.recorder.every == 1:
+            self.parts = [_steps(trajectory.t, trajectory.kinetic, trajectory.potential, trajectory.condition)]
+        if not self.parts:
+            return
+        times, changes, conditions, kinetic, potential = (np.concatenate(column) for column in zip(*self.parts))
+        if not len(changes):
+            return
+        size, peak, noise = np.abs(changes), kinetic.max(), ROUNDING * np.abs(potential).max()
+        wrong = (size > UNUSUAL * np.median(size)) & (size > max(NOTICEABLE * peak, noise))
+        growth = np.cumsum(changes).max()
+        if not (wrong.any() or growth > max(GROWTH * peak, noise)):
+            return
+        worst, name = int(size.argmax()), self.run.robot.name
+        text = (f"the step of {name!r} to t = {times[worst]:.9g} s changes the energy by "
+                f"{changes[worst]:.3g} J (condition number {conditions[worst]:.3g})")
+        if wrong.any():
+            count = int(wrong.sum())
+            text += (f", where nothing should; {count} such step{'s' if count > 1 else ''}, the median change is "
+                     f"{np.median(size):.3g} J. ")
+        else:
+            text += f" and all steps together by up to {growth:.3g} J, where nothing should. "
+        warnings.warn(text + "Steps are too long, near a singular configuration or all along: results from there on "
+                      "are no better than that", ConditionWarning, stacklevel=4)
+
+
+def _steps(t, kinetic, potential, condition):
+    """Time, change of energy, condition number and both energies of each step; the two rows of an event are no step."""
+    steps = np.diff(t) > 0.0
+    return (t[1:][steps], np.diff(kinetic + potential)[steps], np.fmax(condition[1:], condition[:-1])[steps],
+            kinetic[1:][steps], potential[1:][steps])
 
 
 def energies_at(robot, q, v):

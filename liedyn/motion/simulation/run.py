@@ -11,10 +11,10 @@ from liedyn.machine.errors import LiedynError, SimulationError
 from liedyn.mechanics.contact.contact_state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.model.constraint_records import refresh
-from liedyn.motion.simulation.angle_wrap_warning import warn_if_wound
+from liedyn.motion.simulation.failure_messages import warn_if_wound
 from liedyn.motion.simulation.apply_events import Contradiction, apply_events, require_outside
 from liedyn.motion.simulation.crossings import PULL, Table, first_crossing, useful
-from liedyn.motion.simulation.energy_check import EnergyCheck
+from liedyn.motion.simulation.recorder import EnergyCheck
 from liedyn.motion.simulation.events import crosses, guard_value
 from liedyn.motion.simulation.failure_messages import reason
 from liedyn.motion.simulation.gaps import steps_of_contacts

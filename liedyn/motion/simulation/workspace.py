@@ -10,7 +10,7 @@ from liedyn.mechanics.constraints.constraint_rows import holonomic_rows
 from liedyn.mechanics.contact.sliding_friction import SLIDING_WORK, make_sliding_work
 from liedyn.mechanics.dynamics.nullspace import solve_size
 from liedyn.mechanics.dynamics.terms import terms_size
-from liedyn.mechanics.elements.element_laws import LAWS_TYPE
+from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE
 from liedyn.mechanics.elements.forces import room_for
 from liedyn.mechanics.tree.crba import crba_size
 from liedyn.mechanics.tree.energy import WORK as ENERGY_WORK

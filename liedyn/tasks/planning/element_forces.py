@@ -5,7 +5,7 @@ import numpy as np
 from numba import types
 
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
-from liedyn.mechanics.elements.element_laws import LAWS_TYPE
+from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE
 from liedyn.mechanics.elements.forces import add_forces, give_inputs, room_for
 from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import N_ROWS

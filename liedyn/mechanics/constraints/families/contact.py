@@ -27,7 +27,7 @@ from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rot
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.mechanics.constraints import jets
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.families.cut import carry_wrench
 from liedyn.mechanics.constraints.jets import ZERO3, constant
 from liedyn.mechanics.constraints.relative import (

@@ -12,7 +12,7 @@ from liedyn.lie.exponential import inverse
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import put_element
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual, residual_rate
 from liedyn.mechanics.constraints.relative import (
     ZERO6, frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
