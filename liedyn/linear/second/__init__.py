@@ -1,0 +1,1 @@
+"""Second derivatives of local state spaces: the model of a mechanism to second order."""
