@@ -25,6 +25,7 @@ from liedyn.mechanics.tree.configuration import (
     difference as difference, integrate as integrate, neutral as neutral,
     random_configuration as random_configuration,
 )
+from liedyn.mechanics.tree.coriolis_matrix import coriolis_matrix as coriolis_matrix
 from liedyn.mechanics.tree.crba import crba as crba
 from liedyn.mechanics.tree.energy import (
     center_of_mass as center_of_mass, kinetic_energy as kinetic_energy, momentum as momentum,
@@ -93,7 +94,8 @@ from liedyn.mechanics.constraints import (
 )
 from liedyn.mechanics.dynamics import (
     canonical_equations as canonical_equations, canonical_momenta as canonical_momenta,
-    forward_dynamics as forward_dynamics, velocity_from_momenta as velocity_from_momenta,
+    forward_dynamics as forward_dynamics, joint_wrenches as joint_wrenches,
+    velocity_from_momenta as velocity_from_momenta, world_joint_wrenches as world_joint_wrenches,
 )
 from liedyn.mechanics.elements import (
     actuator_matrix as actuator_matrix, element_forces as element_forces, element_states as element_states,
@@ -176,13 +178,15 @@ __all__ = [
     "body_jacobian_dq", "bundled", "canonical_equations", "canonical_momenta", "center_of_mass",
     "centroidal_momentum_matrix", "centroidal_momentum_matrix_dot",
     "check_constraint", "check_feedback", "clearance", "close", "closure_error", "complete_velocity",
-    "constraint_bias", "constraint_jacobian", "constraint_wrenches", "continuation", "controllability", "crba",
+    "constraint_bias", "constraint_jacobian", "constraint_wrenches", "continuation", "controllability",
+    "coriolis_matrix", "crba",
     "ddp", "difference", "differential_inverse_kinematics", "differentiate_run", "discretize", "dkalman", "dlqr",
     "dynamic_parameters", "element_forces", "element_states", "excitation", "export_fmu", "export_html",
     "forward_dynamics",
     "forward_dynamics_derivatives", "forward_kinematics", "frequency_response", "from_control", "from_pinocchio",
     "gain_schedule", "generate_c", "identify", "inertial_parameters", "inertial_regressor", "integrate",
-    "inverse_dynamics", "inverse_kinematics", "kalman", "kinetic_energy", "linearize", "load", "load_mjcf", "load_sdf",
+    "inverse_dynamics", "inverse_kinematics", "joint_wrenches", "kalman", "kinetic_energy",
+    "linearize", "load", "load_mjcf", "load_sdf",
     "load_toml", "load_urdf", "low_pass", "lqr", "map_parameters", "map_states", "measured_motion", "modes",
     "momentum", "momentum_terms", "moving_horizon", "neutral", "open_results", "optimize_motion", "placement", "pose",
     "potential_energy", "random_configuration", "reduced", "regressor", "rnea", "rnea_derivatives",
@@ -190,5 +194,5 @@ __all__ = [
     "save_toml", "sensitivities", "simulate", "specialize", "step", "subtree", "to_control", "to_pinocchio",
     "total_mass", "trim", "tvlqr", "underlying", "velocity_error", "velocity_from_momenta", "view",
     "virtual_coordinates", "virtual_jacobian", "with_inertial_parameters", "world_acceleration",
-    "world_constraint_wrenches", "world_jacobian", "world_jacobian_dot",
+    "world_constraint_wrenches", "world_jacobian", "world_jacobian_dot", "world_joint_wrenches",
 ]

@@ -124,6 +124,7 @@ from liedyn.mechanics.tree.centroidal import (
     centroidal_momentum_matrix_kernel as centroidal_momentum_matrix,
 )
 from liedyn.mechanics.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
+from liedyn.mechanics.tree.coriolis_matrix import coriolis_matrix_kernel as coriolis_matrix
 from liedyn.mechanics.tree.crba import crba_kernel as crba
 from liedyn.mechanics.tree.energy import (
     center_of_mass_kernel as center_of_mass, kinetic_energy_kernel as kinetic_energy, momentum_kernel as momentum,
@@ -170,7 +171,8 @@ __all__ = [
     "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "aba_derivatives_nonzeros", "aba_hessian",
     "aba_second_derivatives", "body_jacobian",
     "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "centroidal_momentum_matrix",
-    "centroidal_momentum_matrix_dot", "crba", "difference", "driving", "forward_dynamics", "forward_kinematics",
+    "centroidal_momentum_matrix_dot", "coriolis_matrix", "crba", "difference", "driving", "forward_dynamics",
+    "forward_kinematics",
     "inertial_regressor", "integrate", "inverse_dynamics", "kinetic_energy", "linearize", "momentum",
     "momentum_terms", "nullspace_dynamics", "pose", "potential_energy", "rnea", "rnea_derivatives",
     "rnea_derivatives_nonzeros", "rnea_hessian", "rnea_hessian_nonzeros", "rnea_second_derivatives",

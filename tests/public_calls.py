@@ -286,6 +286,7 @@ CALLS = {
     "kinetic_energy": loop("kinetic_energy", HOME, SWING), "potential_energy": loop("potential_energy", HOME),
     "center_of_mass": loop("center_of_mass", HOME), "momentum": loop("momentum", HOME, SWING),
     "centroidal_momentum_matrix": loop("centroidal_momentum_matrix", HOME),
+    "coriolis_matrix": loop("coriolis_matrix", HOME, SWING),
     "centroidal_momentum_matrix_dot": loop("centroidal_momentum_matrix_dot", HOME, SWING),
     "integrate": loop("integrate", HOME, SWING), "difference": loop("difference", HOME, HOME + SWING),
     "forward_kinematics": loop("forward_kinematics", HOME), "pose": loop("pose", HOME, "link2"),
@@ -312,6 +313,8 @@ CALLS = {
     "inverse_dynamics": lambda robots: ld.inverse_dynamics(robots["loop"], HOME, REST, [0.1, 0.2]).tau,
     "canonical_equations": loop("canonical_equations", HOME, np.zeros(2), PUSH),
     "canonical_momenta": loop("canonical_momenta", HOME, REST),
+    "joint_wrenches": lambda robots: ld.joint_wrenches(robots["loop"], HOME, REST, PUSH)["q2"],
+    "world_joint_wrenches": lambda robots: ld.world_joint_wrenches(robots["loop"], HOME, {"q2": np.ones(6)})["q2"],
     "forward_dynamics": lambda robots: ld.forward_dynamics(robots["loop"], HOME, REST, PUSH).a,
     "velocity_from_momenta": loop("velocity_from_momenta", HOME, np.zeros(2)),
     "Cost": planned, "Limits": lambda robots: ld.ddp(

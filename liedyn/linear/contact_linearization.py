@@ -55,7 +55,11 @@ class Friction:
         True if some sliding contact has friction.
     least_norm : bool
         True if the multipliers of the contacts are those of least norm at all states.
+    joints : JointRows or None
+        Outputs that are wrenches of joints of the tree.
     """
+
+    joints = None
 
     def __init__(self, robot, settled):
         self.contacts, self.settled = watched(robot), settled
@@ -75,7 +79,7 @@ class Friction:
 
         `wrenches` has (number of the constraint, first row of C and D), as in an `OutputPlan`.
         """
-        if wrenches and not self.least_norm:
+        if (wrenches or self.joints) and not self.least_norm:
             raise InputError("how the contacts share the load is not determined, as multipliers of least norm pull "
                              "or slip: their wrenches have no derivative")
         q, v, tau, forces = given.state
@@ -104,6 +108,12 @@ class Friction:
             for number, row in wrenches:
                 dF = self._wrench(number, q[b], lam[b], found.K[b], dlam)
                 C[b, row:row + 6], D[b, row:row + 6] = dF[:, :len(A[b])], dF[:, len(A[b]):]
+            if self.joints:
+                x = X.shape[1]
+                of_u = da[:, :x + nu] + da[:, x + nu:] @ np.hstack([by_x, by_u])
+                dF = self.joints.of_mechanism(b, state[:3], lam[b], found.K[b], X, of_u, dlam)
+                self.joints.put(dF[..., :x], C[b])
+                self.joints.put(dF[..., x:], D[b])
         return found._replace(A=A, B=B, C=C, D=D, lam=lam)
 
     def _variation(self, settled, state, lam, N_y, X, da, inputs, tolerance):

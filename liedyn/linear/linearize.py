@@ -19,6 +19,7 @@ from liedyn.linear.outputs import output_plan
 from liedyn.linear.space import Coordinates
 from liedyn.linear.state_space import LocalStateSpace
 from liedyn.machine.arguments import names, non_negative, positive, require_robot
+from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.mechanics.constraints.free_velocities import TANGENT
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike, IndependentNames, Wrenches
+
+
+_JOINT_ROWS = "liedyn.linear.joint_rows:JointRows"
 
 
 class Given(NamedTuple):
@@ -73,8 +77,9 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         tangent space). None: those that the robot declares, else "auto".
     outputs : sequence of str, optional
         Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``,
-        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"`` (a loop, or another constraint
-        between bodies). None: those that the robot declares, else the independent coordinates.
+        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"`` (a loop, another constraint
+        between bodies, or a joint of the tree, as in `joint_wrenches`). None: those that the robot declares, else the
+        independent coordinates.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     closure_tolerance : float
@@ -150,7 +155,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
-    given_tau = tau
+    given_tau, whole = tau, robot
     if robot.elements is not None:  # their forces are in tau, their derivatives in the loop
         robot, given_tau = without_elements(robot), loop.given
     forces, solve = wrenches(robot, f_ext, lead), all_states
@@ -159,17 +164,24 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
     plan = output_plan(robot, asked, y)
-    if friction.rubs or plan.contacts or not friction.least_norm:
+    if plan.joints:
+        friction.joints = by_name(_JOINT_ROWS)(robot, plan.joints, f_ext, lead)
+    if friction.rubs or plan.more or not friction.least_norm:
         solve = functools.partial(friction.solve, all_states, plan.contacts)
     given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(robot, loop))
     tolerances = Tolerances(closure_tolerance, rank_tolerance)
-    rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
+    rows = len(plan.labels) if len(plan.parts) or plan.more else 0
     if loop is None:
         found = solve(robot, lead, y, w, given, plan.parts, rows, tolerances)
     else:
         parts = np.vstack([plan.parts, loop.velocities(rows)])
-        found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances), rows,
-                            len(robot.actuator_names))
+        opened = solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances)
+        found = loop.closed(opened, rows, len(robot.actuator_names))
+        if plan.joints and whole.elements is not None:
+            joints = by_name(_JOINT_ROWS)(whole, plan.joints, None, lead)
+            for k, (by_x, by_u) in enumerate(zip(*joints.of_elements(loop, (q, v), opened.K, opened.C[:, rows:]))):
+                joints.add(by_x, found.C[k])
+                joints.add(by_u, found.D[k])
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
 

@@ -105,7 +105,7 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     w = y if speeds is None else by_name(robot, speeds)
     asked = robot.outputs if outputs is None else arguments.names("outputs", outputs)
     plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
-    if plan.contacts:
+    if plan.more:
         return None
     (p_y, p_w, nu), n = (len(y.rows), len(w.rows), actuators.shape[1]), robot.nv
     rows, row = len(plan.labels) if len(plan.parts) else 0, np.empty((1, n))

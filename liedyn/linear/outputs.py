@@ -9,6 +9,8 @@
 | ``wrench:loop`` | 6 | wrench of the cut joint on its child side, in the cut frame |
 | ``wrench:contact`` | 6 | wrench of a constraint between two bodies, about the origin of frame B in the axes of frame A
 |
+| ``wrench:joint`` | 6 | wrench that a joint of the tree transmits to its child, in the joint's frame
+|
 
 A name with several coordinates (a joint, a loop) stands for all of them.
 """
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY, WRENCH
-from liedyn.machine.errors import InputError, suggestion
+from liedyn.machine.errors import InputError, shown, suggestion
 from liedyn.mechanics.constraints.independent import by_name
 from liedyn.model.remembered import remembered
 
@@ -43,11 +45,26 @@ class OutputPlan:
     contacts : tuple of (int, int)
         Number and first row of each constraint between bodies, other than a loop, whose wrench is an output; these
         are not in `parts` (`liedyn.linear.contact_linearization`).
+    joints : tuple of (str, int)
+        Name and first row of each joint of the tree whose wrench is an output; these are not in `parts`
+        (`liedyn.linear.joint_rows`).
     """
 
     labels: tuple
     parts: np.ndarray
     contacts: tuple = ()
+    joints: tuple = ()
+
+    @property
+    def more(self):
+        """True if some outputs are not in `parts`."""
+        return bool(self.contacts or self.joints)
+
+    def without_joints(self, what):
+        """InputError if the wrench of a joint is an output, where `what` has none."""
+        if self.joints:
+            raise InputError(f"{what} has no output 'wrench:{self.joints[0][0]}' of a joint of the tree; linearize and "
+                             "joint_wrenches do")
 
 
 def output_plan(robot, names, chosen):
@@ -64,8 +81,9 @@ def output_plan(robot, names, chosen):
 def _plan(robot, names, chosen):
     if names == chosen and set(names) <= set(robot.velocity_names):
         return OutputPlan(names, NO_OUTPUTS)
-    labels, parts, contacts = [], [], []
+    labels, parts, contacts, joints = [], [], [], []
     between_bodies = {each.name for each in robot.model.constraints if each.parent is not None}
+    of_tree = tuple(joint.name for joint in robot.model.joints)
     for name in names:
         kind, _, what = name.partition(":") if ":" in name else ("position", ":", name)
         if kind not in KINDS:
@@ -77,13 +95,19 @@ def _plan(robot, names, chosen):
         elif kind == "wrench":
             if what in between_bodies:
                 contacts.append((robot.constraint_index(what), len(labels)))
+            elif what in of_tree and what not in robot.loop_names:
+                joints.append((what, len(labels)))
             else:
+                if what not in robot.loop_names:
+                    known = (*robot.loop_names, *between_bodies, *of_tree)
+                    raise InputError(f"unknown joint, loop or constraint {shown(what)}, {suggestion(what, known)}")
                 parts.append((WRENCH, POSITION, robot.loop_index(what), len(labels)))
             labels += [f"wrench:{what}{axis}" for axis in _WRENCH_AXES]
         else:
             parts.append((BODY, _BODIES[kind], robot.body_index(what), len(labels)))
             labels += [f"{kind}:{what}{axis}" for axis in _AXES]
-    return OutputPlan(tuple(labels), np.array(parts, dtype=np.int64).reshape(-1, 4), tuple(contacts))
+    return OutputPlan(tuple(labels), np.array(parts, dtype=np.int64).reshape(-1, 4), tuple(contacts),
+                      tuple(joints))
 
 
 def _coordinate(robot, name, rate):

@@ -85,6 +85,7 @@ def calls(tree, q, v, x, work):
     yield "center_of_mass", (q, work), [3], [ld.center_of_mass(tree, q)]
     yield "momentum", (q, v, work), [6], [ld.momentum(tree, q, v)]
     yield "momentum_terms", (q, v, none, work), [n, n], [*ld.momentum_terms(tree, q, v)]
+    yield "coriolis_matrix", (q, v, work), [n * n], [ld.coriolis_matrix(tree, q, v)]
     yield "pose", (q, b), [16], [ld.pose(tree, q, body)]
     yield "world_jacobian", (q, b), [6 * n], [ld.world_jacobian(tree, q, body)]
     yield "world_jacobian_dot", (q, v, b), [6 * n], [ld.world_jacobian_dot(tree, q, v, body)]

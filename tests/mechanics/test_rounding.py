@@ -10,7 +10,8 @@ from liedyn.model.calls.recursion import RECURSIONS, arguments_of
 
 EXACT = Exact()
 ALGORITHMS = {"rnea": 1e-14, "crba": 1e-14, "aba": 1e-13, "rnea_derivatives": 1e-14, "aba_derivatives": 1e-13,
-              "centroidal_momentum_matrix_dot": 1e-14, "body_jacobian_ddot": 1e-14, "momentum_terms": 1e-14}
+              "centroidal_momentum_matrix_dot": 1e-14, "body_jacobian_ddot": 1e-14, "momentum_terms": 1e-14,
+              "coriolis_matrix": 1e-14}
 """Each with the error that is allowed: some hundred roundings, times the condition of M where it is inverted."""
 
 

@@ -62,6 +62,7 @@ def functions(robot, q, v, x):
         "world_jacobian_dot": lambda k: ld.world_jacobian_dot(robot, q[k], v[k], body),
         "world_acceleration": lambda k: ld.world_acceleration(robot, q[k], v[k], x[k], body),
         "centroidal_momentum_matrix": lambda k: ld.centroidal_momentum_matrix(robot, q[k]),
+        "coriolis_matrix": lambda k: ld.coriolis_matrix(robot, q[k], v[k]),
         "centroidal_momentum_matrix_dot": lambda k: ld.centroidal_momentum_matrix_dot(robot, q[k], v[k]),
         "integrate": lambda k: ld.integrate(robot, q[k], v[k]),
         "difference": lambda k: ld.difference(robot, q[k], q[::-1][k]),

@@ -60,6 +60,7 @@ def outputs_of(robot, names, y):
     Raises InputError for unknown names, and for what has no value.
     """
     plan = output_plan(robot, robot.outputs if names is None else names, y)
+    plan.without_joints("an FMU")
     if plan.contacts:
         name = robot.constraint_names[plan.contacts[0][0]]
         raise InputError(f"'wrench:{name}' is no output of an FMU: only those of cut joints are")

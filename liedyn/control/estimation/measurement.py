@@ -18,6 +18,7 @@ from liedyn.mechanics.constraints.constraint_wrenches import constraint_wrenches
 from liedyn.mechanics.constraints.independent import by_name
 from liedyn.mechanics.constraints.loops import virtual_coordinates
 from liedyn.mechanics.dynamics.forward import forward_dynamics
+from liedyn.mechanics.dynamics.joint_wrenches import joint_wrenches
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_dot
@@ -116,6 +117,9 @@ class Measurement:
                 self._add(row, 6, _wrench, robot.loop_names[number])
         for number, row in plan.contacts:
             self._add(row, 6, _wrench, robot.constraint_names[number])
+        self._joints = tuple(name for name, _ in plan.joints)
+        for name, row in plan.joints:
+            self._add(row, 6, _wrench, name)
         self._needs_accelerations = any(
             reader.func in (_acceleration, _body_acceleration, _wrench) for _, reader in self._readers)
 
@@ -155,6 +159,8 @@ class Measurement:
         if self._needs_accelerations:
             solved = forward_dynamics(robot, q, v, actuator_matrix(robot, q) @ u)
             a, wrenches = solved.a, constraint_wrenches(robot, q, solved.lam)
+            if self._joints:
+                wrenches |= joint_wrenches(robot, q, v, u=u)
         state, found = MeasuredState(robot, q, v, a, wrenches), np.empty(len(self.labels))
         for rows, read in self._readers:
             found[rows] = read(state)

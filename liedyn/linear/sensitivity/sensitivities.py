@@ -254,6 +254,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     M, slopes = crba(robot, q), element_slopes(robot, q, v, u, lead)
     asked = robot.outputs if outputs is None else as_names("outputs", outputs)
     plan, CD = output_plan(robot, asked, y), np.concatenate([model.C, model.D], axis=-1)
+    plan.without_joints("sensitivities")
     outputs = None
     if len(plan.parts) or plan.contacts:
         outputs = Outputs(plan, CD.reshape(count, *CD.shape[len(lead):]))

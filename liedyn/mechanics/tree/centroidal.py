@@ -81,7 +81,7 @@ def centroidal_momentum_matrix_dot_kernel(lane, model, q, v, work, A_G_dot):
     for i in range(link_count(model)):
         I = inertia_in_parent(world_pose(lane, work, i), inertia(model, i))
         put_inertia(lane, work, rate_at(model, i), rate_of_inertia(lane, I, twist_of(lane, work, i)))
-    add_up_inward(lane, model, rate_at(model, 0), INERTIA, work)
+    add_up_inward(lane, model, rate_at(model, 0), INERTIA, INERTIA, work)
     com = mean(lane, model, composite_at(model, 0), RECORD, work)
     com_dot = mean(lane, model, rate_at(model, 0), INERTIA, work)
     for j in range(dof_total(model)):

@@ -81,16 +81,16 @@ def composite_inertias(lane, model, q, work):
     world_positions(lane, model, q, work)
     for i in range(link_count(model)):
         put_inertia(lane, work, composite_at(model, i), inertia_in_parent(world_pose(lane, work, i), inertia(model, i)))
-    add_up_inward(lane, model, composite_at(model, 0), RECORD, work)
+    add_up_inward(lane, model, composite_at(model, 0), RECORD, INERTIA, work)
 
 
 @inline
-def add_up_inward(lane, model, base, step, work):
-    """Sum the inertias at work[base + step * i] of all links i inward, to those that their joints carry."""
+def add_up_inward(lane, model, base, step, count, work):
+    """Sum the `count` numbers at work[base + step * i] of all links i inward, to those that their joints carry."""
     for i in range(link_count(model) - 1, -1, -1):
         if parent(model, i) >= 0:
             up = base + step * parent(model, i)
-            for k in range(INERTIA):
+            for k in range(count):
                 store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, base + step * i + k))
 
 

@@ -182,7 +182,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
     integrator = method._integrator(grid, dt is not None)
     forces, events = wrenches(robot, f_ext, ())[0], known_events(robot, events)
     sigma = number("sigma", sigma) if formulation == "unified" else 0.0
-    labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation)
+    labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation, _f_ext=f_ext)
 
     def prepared(q, v, tau, u):
         """The run's own model, settings, workspace, contacts and inputs."""

@@ -151,6 +151,7 @@ class Trajectory:
     stabilisation: str = ""
     # the robot itself, for animations; neither saved nor pickled
     _robot: object = field(default=None, compare=False)
+    _f_ext: object = field(default=None, compare=False)  # external wrenches of the run, as the user gave them
 
     def __getstate__(self) -> Any:
         return vars(self) | {"_robot": None}
@@ -178,13 +179,17 @@ class Trajectory:
                 f"{self.method}/{self.formulation}/{self.stabilisation})")
 
     def __getitem__(self, name: str) -> Array:
-        """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, or a constraint row."""
+        """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, a constraint row;
+        or the six columns ``wrench:x`` of a joint, loop or contact, as in `joint_wrenches` and `constraint_wrenches`.
+        """
         if not isinstance(name, str):
             raise InputError(f"expected the name of a column, got {shown(name)}")
         kind, _, rest = name.partition(":")
         columns = {"velocity": self.v, "acceleration": self.a, "force": self.tau}
         if rest and kind in columns:
             return columns[kind][:, _place(rest, self.velocity_names)]
+        if rest and kind == "wrench":
+            return by_name("liedyn.motion.simulation.run_wrenches:wrench_column")(self, rest)
         if name in self.row_names:
             return self.lam[:, self.row_names.index(name)]
         return self.q[:, _place(name, self.coordinate_names + self.row_names)]
