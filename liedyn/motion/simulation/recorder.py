@@ -2,6 +2,7 @@
 
 Checks the energy of conservative runs, and warns of steps that change it.
 """
+# mypy: ignore-errors
 import warnings
 
 import numpy as np
