@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 # The threads of linear algebra wait for each other in loops: on small matrices, beside another worker, that costs up to
 # thirty times what the arithmetic does. It has to be said before NumPy is imported; workers and processes inherit it.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -25,7 +27,9 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
 
 
-def pytest_collection_finish():
+@pytest.fixture(scope="module", autouse=True)
+def collections_pass_over_what_is_there():
+    """What files before have left (compilers, results of fixtures) is no longer looked at when memory is collected."""
     gc.freeze()
 
 
