@@ -15,7 +15,9 @@ from liedyn.errors import LiedynError
 from liedyn.mechanics.dynamics.forward import METHODS
 from liedyn.model.calls.recursion import RECURSIONS
 
-RNEA = ("q", "v", "a")
+LARGE = 30
+"""Degrees of freedom above which the second derivatives of ABA are only called with weights, `aba_hessian`: whole they
+take a third of the time of all calls."""
 
 
 def state(name):
@@ -40,7 +42,8 @@ def calls(robot, x):
     """Pairs of a name and a function without arguments."""
     q, v, tau = x["q"], x["v"], x["tau"]
     for name, declared in RECURSIONS.items():
-        yield name, lambda declared=declared: declared.function(robot, **{each: x[each] for each in declared.inputs})
+        if robot.nv <= LARGE or name != "aba_second_derivatives":
+            yield name, lambda declared=declared: declared.function(robot, **{n: x[n] for n in declared.inputs})
     yield "linearize", lambda: (lambda s: (s.A, s.B, s.C, s.D, s.f0, s.K, s.drift))(ld.linearize(robot, q, v, tau))
     yield "linearize in a tangent space", lambda: ld.linearize(robot, q, v, tau, independent="tangent").A
     for each in METHODS:
