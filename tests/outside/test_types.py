@@ -43,16 +43,16 @@ liedyn\.machine\.program\.cuda\.CudaLanguage
 """Operators of interpreted numbers, which are made in loops, and a named tuple with slots: no checker sees them."""
 OTHERS = "[mypy]\n[mypy-{}]\nfollow_imports = skip\n".format(",".join(f"{name}.*" for name in (
     "casadi", "dask", "IPython", "jax", "jaxlib", "matplotlib", "PIL", "sympy", "websockets")))
-"""Packages that the checker does not read, as it compares names, arguments and defaults of this one: half of its time."""
+"""Packages that the checker does not read, as it compares names, arguments and defaults of this one: half the time."""
 
 
 def test_stubs_say_what_is_there(tmp_path):
     """Arguments, defaults and attributes as declared against those of the package that runs."""
     pytest.importorskip("mypy")
-    allowed, settings = tmp_path / "allowed.txt", tmp_path / "mypy.ini"
+    allowed, given = tmp_path / "allowed.txt", tmp_path / "mypy.ini"
     allowed.write_text(MADE_IN_LOOPS.strip() + "\n")
-    settings.write_text(OTHERS)
-    found = run("mypy.stubtest", "liedyn", "--concise", "--allowlist", str(allowed), "--mypy-config-file", str(settings))
+    given.write_text(OTHERS)
+    found = run("mypy.stubtest", "liedyn", "--concise", "--allowlist", str(allowed), "--mypy-config-file", str(given))
     assert found.returncode == 0, found.stdout[-5000:] + found.stderr[-2000:]
 
 
