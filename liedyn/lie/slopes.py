@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.lie import exponential
-from liedyn.lie.algebra import Ad, add, cross, dot, neg, neg6, rotate, scale
+from liedyn.lie.algebra import Ad, add, cross, dot, minus_ad_dual, neg, neg6, rotate, scale, unrotate
 from liedyn.lie.arrays import TWIST, VECTOR, lie_function, matrix3, matrix6, twist, vector
 from liedyn.machine.compiled.jit import inline, inline_array
 
@@ -145,6 +145,50 @@ def carry_rows(count, u, k, Z, D):
         for i in range(3):
             Z[k + i, j] = a[0][i] + Jw[i]
             Z[k + 3 + i, j] = a[1][i] + Jv[i] + Cw[i]
+
+
+@inline
+def pull_back(count, u, k, f):
+    """f = dexp_{-u}^T f in the entries of one ball or free joint: by changes of where a motion ends becomes by u."""
+    if count == 3:
+        J = exponential.so3_left_jacobian(neg((u[k], u[k + 1], u[k + 2])))
+        f[k], f[k + 1], f[k + 2] = unrotate(J, (f[k], f[k + 1], f[k + 2]))
+        return
+    J, C = exponential.left_jacobian(neg6(((u[k], u[k + 1], u[k + 2]), (u[k + 3], u[k + 4], u[k + 5]))))
+    m, f_v = (f[k], f[k + 1], f[k + 2]), (f[k + 3], f[k + 4], f[k + 5])
+    f[k], f[k + 1], f[k + 2] = add(unrotate(J, m), unrotate(C, f_v))
+    f[k + 3], f[k + 4], f[k + 5] = unrotate(J, f_v)
+
+
+@inline
+def entries_of(count, A, k, j):
+    """The twist in column j of A, from row k on; of a ball its rotation."""
+    if count == 3:
+        return (A[k, j], A[k + 1, j], A[k + 2, j]), ZERO3
+    return (A[k, j], A[k + 1, j], A[k + 2, j]), (A[k + 3, j], A[k + 4, j], A[k + 5, j])
+
+
+@inline
+def put_carried_slopes(count, u, k, on, back, T, on_start, on_u):
+    """What the rows T = dexp_{-u} D of one joint contribute to the second derivative of `carry_rows`.
+
+    Where a motion ends, exp(a) exp(T) is a + T + ad_a T / 2 in the exponential's chart, and T is bent as dexp_{-u} is:
+    on . (second variation along i and j) = a_i . on_start_j + D_i . on_u_j, made symmetric, with a = Ad_{exp -u} Z,
+    `on` the weights of its entries and back = dexp_{-u}^T on.
+    """
+    far = (u[k], u[k + 1], u[k + 2]), ZERO3
+    m, c = ((on[k], on[k + 1], on[k + 2]), ZERO3), ((back[k], back[k + 1], back[k + 2]), ZERO3)
+    if count > 3:
+        far, m = (far[0], (u[k + 3], u[k + 4], u[k + 5])), (m[0], (on[k + 3], on[k + 4], on[k + 5]))
+        c = c[0], (back[k + 3], back[k + 4], back[k + 5])
+    for j in range(T.shape[1]):
+        theta = entries_of(count, T, k, j)
+        by_start, (A, Q) = minus_ad_dual(theta, m), inverse_slope(far, theta)
+        by_u = neg(add(unrotate(A, c[0]), unrotate(Q, c[1]))), neg(unrotate(A, c[1]))
+        for i in range(3):
+            on_start[k + i, j], on_u[k + i, j] = by_start[0][i], by_u[0][i]
+            if count > 3:
+                on_start[k + 3 + i, j], on_u[k + 3 + i, j] = by_start[1][i], by_u[1][i]
 
 
 @inline_array

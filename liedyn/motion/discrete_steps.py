@@ -285,6 +285,22 @@ def put_displacement_of(d, r, k, knots, v):
 
 
 @inline
+def vary_stage(d, r, row, knots, stage):
+    """Variations of a stage, from those of the stage before: r.eta, r.dw, r.df, and r.moved of the way r.u to it."""
+    p, c_h = r.u.size, stage_time(stage, d.h)
+    if stage > 0:
+        for i in range(p):
+            r.u[i] = c_h * r.found.f0[row - knots, i]
+        clear(r.moved)
+        for i in range(p):
+            add_row(r.moved, i, c_h, r.dw, i)
+        put_variation(d, r.u, r.moved, r.eta)
+    put_scaled(c_h, r.df, p, r.dw)
+    put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
+    put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
+
+
+@inline
 def put_sums(d, r, k, knots):
     """Sums over the stages: sum_w of the displacement, sum_f of the velocities after the step."""
     p, h = r.u.size, d.h
@@ -299,17 +315,8 @@ def put_sums(d, r, k, knots):
     clear(r.sum_w)
     clear(r.sum_f)
     for stage in range(d.method):
-        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, h), stage_time(stage, h)
-        if stage > 0:
-            for i in range(p):
-                r.u[i] = c_h * r.found.f0[row - knots, i]
-            clear(r.moved)
-            for i in range(p):
-                add_row(r.moved, i, c_h, r.dw, i)
-            put_variation(d, r.u, r.moved, r.eta)
-        put_scaled(c_h, r.df, p, r.dw)
-        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
-        put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
+        row, weight = stage * knots + k, stage_weight(d.method, stage, h)
+        vary_stage(d, r, row, knots, stage)
         for i in range(p):
             add_row(r.sum_w, i, weight, r.dw, i)
             add_row(r.sum_f, i, weight, r.df, i)

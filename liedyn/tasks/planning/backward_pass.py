@@ -142,7 +142,7 @@ def backward(objective, scratch, box, expansion, damping):
     for i in range(scratch.Vx.size):
         scratch.Vx[i], scratch.weights[i] = expansion.lx[last, i], 0.0
         for k in range(last + 1):
-            scratch.weights[i] += expansion.lxx[k, i, i] / (last + 1)
+            scratch.weights[i] += abs(expansion.lxx[k, i, i]) / (last + 1)
         for j in range(scratch.Vx.size):
             scratch.Vxx[i, j] = expansion.lxx[last, i, j]
     for k in range(last - 1, -1, -1):

@@ -1,8 +1,8 @@
 """The search for a plan: iterations of differential dynamic programming, and an outer loop for multipliers of limits.
 
-Each iteration expands costs and steps to first order (iterative LQR: Li and Todorov 2004), computes changes of the
-inputs backward (`liedyn.tasks.planning.backward_pass`), and tries them forward on the real steps, halved until the
-merit
+Each iteration expands costs and steps to first order (iterative LQR: Li and Todorov 2004), or with second derivatives
+of the steps (`liedyn.tasks.planning.exact_hessian`), computes changes of the inputs backward
+(`liedyn.tasks.planning.backward_pass`), and tries them forward on the real steps, halved until the merit
 
     cost + augmented Lagrangian of the limits + nu sum |gaps|
 
@@ -27,6 +27,7 @@ from liedyn.tasks.planning.backward_pass import (
     BACKWARD_ROOM, CENTRING, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside,
     put_barrier,
 )
+from liedyn.tasks.planning.exact_hessian import CURVATURE_ROOM, add_step_hessians, leave_step_hessians
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.tasks.planning.forward_pass import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.tasks.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
@@ -75,11 +76,12 @@ DAMPING, GAP_WEIGHT, TOLERANCE, VIOLATION, CLOSED = range(5)
 Merit = namedtuple("Merit", "value slope weight gaps")
 """Of a plan: the merit, the slope of the cost along a change, the weight of gaps and the sum of these."""
 
-Rooms = namedtuple("Rooms", "step stages cost backward forward box")
+Rooms = namedtuple("Rooms", "step stages cost backward forward box curvature")
+"""`curvature` is empty where second derivatives of the steps are not wanted."""
 
 OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 4, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS, VECTOR)
-ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM, INPUT_BOX)
+ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM, INPUT_BOX, CURVATURE_ROOM)
 
 
 @inline
@@ -119,6 +121,22 @@ def find_changes(objective, rooms, path, expansion, damping, curved, exact):
             break
         m = CENTRING * total / pairs
     hold_at_limits(objective, path, box, expansion)
+    return slope, curvature
+
+
+@inline
+def find_exact_changes(model, steps, objective, rooms, path, expansion, wanted):
+    """`find_changes` with second derivatives of the steps.
+
+    Returns an infinite slope if they are not wanted, or if the quadratic model has no minimum: it is that of Gauss and
+    Newton then.
+    """
+    if rooms.curvature.H.shape[0] == 0:
+        return np.inf, 0.0
+    add_step_hessians(model, steps, rooms.stages, rooms.curvature, path, expansion)
+    slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
+    if not slope < np.inf:
+        leave_step_hessians(rooms.curvature, expansion)
     return slope, curvature
 
 
@@ -275,8 +293,10 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
         if made < knots or not cost + added < np.inf:
             return SINGULAR
         size, last = abs(cost) + abs(added), iteration == options.iterations
-        slope, curvature = find_changes(
-            objective, rooms, path, expansion, memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size)
+        wanted = memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size
+        slope, curvature = find_exact_changes(model, steps, objective, rooms, path, expansion, wanted)
+        if not slope < np.inf:
+            slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
         write_down(log, iteration, cost, gaps, worst, slope)
         memory[CLOSED] = 1.0 if gaps <= CLOSED_GAPS else 0.0
         wanted = memory[TOLERANCE] if added != 0.0 else options.tolerance  # exact where no limit pushes

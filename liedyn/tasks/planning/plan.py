@@ -228,7 +228,7 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
         limits: Limits | None = None, method: Literal["euler", "midpoint", "rk4"] = "midpoint",
         independent: Sequence[str] | None = None, start: Plan | ArrayLike | tuple[Any, ...] | None = None,
         iterations: int = 200, tolerance: float = 1e-9, limit_tolerance: float = 1e-6,
-        penalty: float | None = None) -> Plan:
+        penalty: float | None = None, hessian: Literal["gauss-newton", "exact"] = "gauss-newton") -> Plan:
     """Plan a motion of least cost by differential dynamic programming, on the constraint manifold.
 
     Parameters
@@ -266,6 +266,11 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
     penalty : float, optional
         First penalty of violated limits of states, per square of a unit; default: the mean cost of a step of the
         initial plan.
+    hessian : {"gauss-newton", "exact"}
+        Second derivatives of the search: those of the cost alone; or those of the steps as well, contracted with the
+        costate, which is Newton's method: it ends in fewer iterations, each of which takes longer, where costs remain
+        large or dynamics are strongly nonlinear. Where Newton's model has no minimum an iteration takes the other one.
+        "exact" is for trees without force elements and phases. Targets contribute by Gauss and Newton in both cases.
 
     Returns
     -------
@@ -292,7 +297,8 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
     Notes
     -----
     Iterative LQR with gaps (Li and Todorov 2004; feasibility-driven DDP: Mastalli et al. 2020) in independent
-    coordinates of the tree, with exact first derivatives of steps and costs and Gauss-Newton second ones. Limits of
+    coordinates of the tree, with exact first derivatives of steps and costs and Gauss-Newton second ones, or exact
+    second derivatives of steps by an adjoint sweep through their stages (Dunn and Bertsekas 1989). Limits of
     inputs are held exactly by an interior point method on all steps (Rao, Wright and Rawlings 1998), limits of states
     by an augmented Lagrangian (Howell, Jackson and Manchester 2019), and so are the friction cones of contacts (Jackson
     et al. 2021). All of the search is compiled.
@@ -307,7 +313,7 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
     >>> plan.status
     'converged'
     """
-    solver = Solver(robot, q0, v0, cost, steps, h, limits, method, independent)
+    solver = Solver(robot, q0, v0, cost, steps, h, limits, method, independent, hessian)
     iterations = whole("iterations", iterations)
     tolerance, limit_tolerance = non_negative("tolerance", tolerance), non_negative("limit_tolerance", limit_tolerance)
     penalty = None if penalty is None else positive("penalty", penalty)

@@ -21,6 +21,7 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
 from liedyn.model.packed import PackedModel
 from liedyn.motion.discrete_steps import CLASSICAL, EULER, MIDPOINT
+from liedyn.motion.step_curvature import curvature_room
 from liedyn.tasks.planning.backward_pass import InputBox, backward_room
 from liedyn.tasks.planning.ddp_search import (
     FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
@@ -36,6 +37,8 @@ from liedyn.tasks.planning.step import Discretisation, coordinates_of, step_room
 if TYPE_CHECKING:
     from liedyn.typing import Array
 
+HESSIANS = "gauss-newton", "exact"
+"""Second derivatives of the search: those of the cost alone, or those of the steps as well."""
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": CLASSICAL}
 HALVINGS = 12
 """Number of fractions of a change that are tried, each half of the one before."""
@@ -83,6 +86,17 @@ def require_known(robot):
         raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
 
 
+def require_second_derivatives(robot, d):
+    """InputError if second derivatives of the steps are not known."""
+    unknown = [(bool(robot.row_names), "closed loops or other constraints"),
+               (d.phases.counts.size > 0, "phases of contacts, or rolling"),
+               (robot.elements is not None, "force elements")]
+    for has, what in unknown:
+        if has:
+            raise InputError(f"hessian='exact': second derivatives of steps are not known with {what}, which "
+                             f"{robot.name!r} has; take hessian='gauss-newton'")
+
+
 def coordinates_for(robot, q, independent):
     """Independent coordinates of the tree for the steps, in its order.
 
@@ -126,7 +140,7 @@ class Solver:
         Derivatives of the steps, including the feedback K, multipliers and penalties.
     """
 
-    def __init__(self, robot, q, v, cost, steps, h, limits, method, independent):
+    def __init__(self, robot, q, v, cost, steps, h, limits, method, independent, hessian=HESSIANS[0]):
         require_robot(robot)
         self.phases, counts, self.robots = phases_of(robot, steps)
         self.robot, self.h = self.robots[0], positive("h", h)
@@ -139,6 +153,9 @@ class Solver:
             require_known(each)
         self.discretisation = self._in_phases(q, counts, independent, limits) if (
             self.phases or not all_holonomic(self.robot)) else self._in_one(q, independent, limits)
+        self.exact = one_of("hessian", hessian, HESSIANS) == HESSIANS[1]
+        if self.exact:
+            require_second_derivatives(robot, self.discretisation)
         self.set_objective(cost, limits)
         self.model = PackedModel(self.robot.packed.ints, self.robot.packed.floats.copy())
         p, nu, c = len(self.places), len(self.robot.actuator_names), len(self.limit_names)
@@ -153,7 +170,8 @@ class Solver:
             np.ones((N + 1, c)))
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
-            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((8, N, nu))))
+            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((8, N, nu))),
+            curvature_room(self.discretisation.method * (N + 1) * self.exact, N * self.exact, p, nu))
         self.log, self._slices = None, Slices(1)
 
     def __getstate__(self):  # users' functions have addresses in this process only
@@ -204,9 +222,9 @@ class Solver:
             self._elements())
 
     def _curvatures(self, steps, nu, x):
-        """[l_ux l_uu] of all steps, if forces of contacts are limited."""
-        limited = self.discretisation.phases.cones.rows.size > 0
-        return np.zeros((steps, nu, x + nu) if limited else (steps, 0, 0))
+        """[l_ux l_uu] of all steps, if forces of contacts are limited or steps have second derivatives."""
+        has = self.exact or self.discretisation.phases.cones.rows.size > 0
+        return np.zeros((steps, nu, x + nu) if has else (steps, 0, 0))
 
     def _elements(self):
         """Force elements, for the states at all stages of all steps."""

@@ -1,0 +1,82 @@
+"""Second derivatives of all steps of a plan, contracted with its costates: Newton's Hessian of the cost.
+
+The costate of a plan is the gradient of the cost to go by the state at a knot,
+
+    lambda_N = l_x        lambda_k = l_x + A^T lambda_(k+1)
+
+As it does not depend on the changes that are searched for, the Hessians of all steps are one batch, before the backward
+pass. They are added to the second derivatives of the cost, so that the quadratic model of the backward pass is that of
+Newton's method (Dunn and Bertsekas 1989). Far from an optimum it may have no minimum: then they are left out of that
+iteration.
+"""
+from liedyn.machine.compiled.by_address import Address, contents
+from liedyn.machine.compiled.jit import inline, late
+from liedyn.model.packed_records import MODEL
+from liedyn.motion.step_curvature import CURVATURE, of_trees, put_stage_weights, put_step_hessian
+from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM
+from liedyn.tasks.planning.step import DISCRETISATION
+
+CURVATURE_ROOM = Address(CURVATURE)
+
+
+@inline
+def step_back(x, k, costate, before):
+    """The costate of knot k from that of the next one; `before` is scratch."""
+    for i in range(costate.size):
+        s = x.lx[k, i]
+        for j in range(costate.size):
+            s += x.A[k, j, i] * costate[j]
+        before[i] = s
+    for i in range(costate.size):
+        costate[i] = before[i]
+
+
+@inline
+def put_last(x, costate):
+    """The costate of the last knot."""
+    for i in range(costate.size):
+        costate[i] = x.lx[x.A.shape[0], i]
+
+
+@inline
+def add_to_cost(total, k, kept, x):
+    """Adds the Hessian of the step from knot k to l_xx, and puts its rows of inputs into by_u."""
+    n, nu = x.lx.shape[1], x.lu.shape[1]
+    for i in range(n):
+        for j in range(n):
+            kept[k, i, j] = x.lxx[k, i, j]
+            x.lxx[k, i, j] += 0.5 * (total[i, j] + total[j, i])
+    for c in range(nu):
+        for j in range(n + nu):
+            x.by_u[k, c, j] = 0.5 * (total[n + c, j] + total[j, n + c])
+
+
+@late(MODEL, DISCRETISATION, STAGE_ROOM, CURVATURE_ROOM, PATH, EXPANSION)
+def add_step_hessians(model, d, r, c, path, x):
+    """Adds the Hessians of all steps to those of the cost, after `expand_steps` and `expand_costs`."""
+    d, r, c, x = contents(d), contents(r), contents(c), contents(x)
+    knots = path.q.shape[0]
+    put_last(x, c.costate)
+    for k in range(knots - 2, -1, -1):
+        put_stage_weights(d, r, c, k, knots, path.v[k])
+        step_back(x, k, c.costate, r.x)
+    for stage in range(d.method):
+        of_trees(stage * knots, (stage + 1) * knots - 1, model, contents(r.states), d.actuators, c.nu, c.H)
+    put_last(x, c.costate)
+    for k in range(knots - 2, -1, -1):
+        put_step_hessian(d, r, c, k, knots, path.v[k])
+        add_to_cost(c.total, k, c.kept, x)
+        step_back(x, k, c.costate, r.x)
+
+
+@late(CURVATURE_ROOM, EXPANSION)
+def leave_step_hessians(c, x):
+    """Takes the Hessians of all steps away from those of the cost."""
+    c, x = contents(c), contents(x)
+    for k in range(c.kept.shape[0]):
+        for i in range(c.kept.shape[1]):
+            for j in range(c.kept.shape[2]):
+                x.lxx[k, i, j] = c.kept[k, i, j]
+        for i in range(x.by_u.shape[1]):
+            for j in range(x.by_u.shape[2]):
+                x.by_u[k, i, j] = 0.0

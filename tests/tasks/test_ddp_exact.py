@@ -1,0 +1,172 @@
+"""Plans with exact second derivatives of their steps: the Hessian of a step, and what it is good for."""
+import functools
+
+import numpy as np
+import pytest
+from test_ddp import PANDA, moved, sixth_order, start_of, stepped, top
+
+import liedyn as ld
+from liedyn.lie import right_jacobian_inverse, so3_right_jacobian_inverse
+from liedyn.machine.compiled.jit import kernel
+from liedyn.tasks.planning.exact_hessian import add_step_hessians
+from liedyn.tasks.planning.expansion import expand_steps
+from liedyn.tasks.planning.solver import Solver
+
+SCREW = ld.Builder("screw")
+SCREW.body("nut", 1.3, (0.1, 0.0, 0.05), (0.02, 0.03, 0.01))
+SCREW.body("arm", 0.8, (0.0, 0.2, 0.1), (0.02, 0.01, 0.03))
+SCREW.body("slide", 0.5, (0.1, 0.0, 0.1), (0.01, 0.01, 0.02))
+SCREW.joint("screw", "helical", "ground", "nut", axis=(0, 0, 1), pitch=0.1)
+SCREW.joint("turn", "revolute", "nut", "arm", axis=(1, 0, 0), placement=(0.0, 0.3, 0.1), stiffness=2.0, damping=0.3)
+SCREW.joint("slide", "prismatic", "arm", "slide", axis=(0, 1, 1), placement=(0.0, 0.3, 0.1), armature=0.2)
+SCREW.actuator("motor", "turn")
+SCREW.actuator("piston", "slide")
+SCREW = SCREW.build()
+
+
+@kernel
+def curved(model, d, rooms, path, x):
+    expand_steps(model, d, rooms.stages, rooms.step, rooms.forward.dq, path, True, x)
+    x.lxx[:] = x.by_u[:] = 0.0
+    add_step_hessians(model, d, rooms.stages, rooms.curvature, path, x)
+
+
+def exact_solver(robot, method, steps=1, h=0.05):
+    return Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), steps, h, None, method, None, "exact")
+
+
+def derivatives_at(solver, q, v, u, costate):
+    """[A B] and the Hessian of the step from a state, weighted with a costate of its end."""
+    path, x = solver.path, solver.expansion
+    path.q[:], path.v[:], path.u[:] = q, v, u
+    x.lx[:], x.lx[-1] = 0.0, costate
+    curved(solver.model, solver.discretisation, solver.rooms, path, x)
+    first, second = np.hstack([x.A[0], x.B[0]]), np.zeros((x.A.shape[1] + u.size,) * 2)
+    n = x.A.shape[1]
+    second[:n, :n], second[n:], second[:n, n:] = x.lxx[0], x.by_u[0], x.by_u[0, :, :n].T
+    return first.copy(), second
+
+
+def pulled(robot, solver, dq, costate):
+    """The costate at the end of a step, as the weights of changes of another end that is dq away, seen from there."""
+    found = costate.copy()
+    for group in robot.groups:
+        at = np.flatnonzero(np.isin(solver.places, range(group.start, group.stop)))
+        J = (so3_right_jacobian_inverse if len(at) == 3 else right_jacobian_inverse)(dq[group])
+        found[at] = J.T @ costate[at]
+    return found
+
+
+def slope(solver, state, costate, along, z):
+    """The derivative by t of costate . log(end(0)^-1 end(z + t along)), where ends are those of steps from z away."""
+    robot, (q, v, u), n = solver.robot, state, 2 * len(solver.places)
+    at = moved(robot, solver, q, v, z[:n])
+    ends = [stepped(solver, *each)[0] for each in (state, (*at, u + z[n:]))]
+    by, _ = derivatives_at(solver, *at, u + z[n:], costate)
+    return pulled(robot, solver, ld.difference(robot, *ends), costate) @ by @ along
+
+
+@pytest.mark.validation("second derivatives of a plan's step, contracted", robots="panda, screw, top",
+                        oracle="Differences of sixth order of the step's derivative")
+@pytest.mark.parametrize("method", ["euler", "midpoint", "rk4"])
+@pytest.mark.parametrize("robot", [PANDA, SCREW, top()], ids=lambda robot: robot.name)
+def test_hessians_of_steps(robot, method):
+    if robot.groups and method == "rk4":
+        return
+    solver, rng = exact_solver(robot, method), np.random.default_rng(5)
+    n, nu = 2 * len(solver.places), len(robot.actuator_names)
+    for _ in range(2):
+        q, v, u, _ = start_of(robot, rng)
+        q = moved(robot, solver, q, v, np.concatenate([rng.normal(size=n // 2), np.zeros(n // 2)]))[0]
+        costate = rng.normal(size=n)
+        _, H = derivatives_at(solver, q, v, u, costate)
+        assert np.abs(H - H.T).max() <= 1e-13 * np.abs(H).max()
+        size = np.abs(H).max()
+
+        for along in rng.normal(size=(8, n + nu)):
+            found = sixth_order(functools.partial(slope, solver, (q, v, u), costate, along), along, 1e-3)
+            assert abs(found - along @ H @ along) <= 1e-8 * size * (along @ along)
+
+
+def cart_pole():
+    b = ld.Builder("cart_pole")
+    b.body("cart", 1.0, (0.0, 0.0, 0.0), (1e-3, 1e-3, 1e-3))
+    b.body("pole", 0.3, (0.0, 0.0, -0.5), (1e-3, 1e-3, 1e-4))
+    b.joint("x", "prismatic", "ground", "cart", axis=(1, 0, 0))
+    b.joint("angle", "revolute", "cart", "pole", axis=(0, -1, 0))
+    b.actuator("motor", "x")
+    return b.build()
+
+
+def acrobot():
+    b = ld.Builder("acrobot")
+    for name in ("upper", "lower"):
+        b.body(name, 1.1, (0.0, 0.0, -0.45), (0.08, 0.08, 1e-4))
+    b.joint("shoulder", "revolute", "ground", "upper", axis=(0, 1, 0))
+    b.joint("elbow", "revolute", "upper", "lower", axis=(0, 1, 0), placement=(0, 0, -0.9))
+    b.actuator("motor", "elbow")
+    return b.build()
+
+
+def both_ways(robot, q0, cost, start, **options):
+    """Plans with Gauss-Newton and with exact second derivatives."""
+    options = dict(steps=len(start), h=0.02, start=start, iterations=600) | options
+    return [ld.ddp(robot, q0, np.zeros(robot.nv), cost, hessian=each, **options) for each in ("gauss-newton", "exact")]
+
+
+@pytest.mark.parametrize("method", ["euler", "midpoint", "rk4"])
+def test_a_cart_pole_swings_up_in_fewer_iterations(method):
+    cost = ld.Cost(Q=1e-3, R=1e-3, q=[0.0, np.pi], terminal_Q=100.0)
+    start = 0.1 * np.random.default_rng(0).normal(size=(100, 1))
+    plain, exact = both_ways(cart_pole(), [0.0, 0.0], cost, start, method=method)
+    assert plain.status == exact.status == "converged"
+    assert exact.cost == pytest.approx(plain.cost, rel=1e-6) and exact.cost <= plain.cost
+    assert exact.iterations < 0.6 * plain.iterations
+
+
+def test_inputs_at_their_limits():
+    """The same minimum as of Gauss and Newton, with the motor at its limits most of the time."""
+    cost = ld.Cost(Q=1e-4, R=1e-5, q=[np.pi, 0.0], terminal_Q=1e3)
+    start = np.clip(3.6 * np.random.default_rng(3).normal(size=(150, 1)), -12.0, 12.0)
+    plain, exact = both_ways(acrobot(), [0.0, 0.0], cost, start, method="euler", limits=ld.Limits(inputs=(-12.0, 12.0)))
+    assert exact.status == "converged" and exact.cost == pytest.approx(plain.cost, rel=1e-4)
+    assert np.abs(exact.u).max() <= 12.0 and exact.iterations <= plain.iterations
+
+
+def test_it_ends_as_newtons_method_does():
+    """Near the minimum the slope falls quadratically, where that of Gauss and Newton falls by a constant factor."""
+    cost = ld.Cost(Q=1e-3, R=1e-3, q=[0.0, np.pi], terminal_Q=100.0)
+    start = 0.1 * np.random.default_rng(0).normal(size=(100, 1))
+    found = ld.ddp(cart_pole(), [0.0, 0.0], np.zeros(2), cost, 100, 0.02, start=start, hessian="exact", iterations=600)
+    pushed = found.u + 1e-3 * np.random.default_rng(1).normal(size=found.u.shape)
+    plain, exact = both_ways(cart_pole(), [0.0, 0.0], cost, pushed, tolerance=1e-12)
+    assert exact.iterations <= 4 and plain.iterations > 3 * exact.iterations
+    assert exact.cost == pytest.approx(plain.cost, rel=1e-9)
+
+
+def test_limits_of_states_and_states_to_begin_with():
+    """A ball goes around a wall from states that do not follow from one another: gaps, multipliers, groups."""
+    b = ld.Builder("kite", gravity=(0.0, 0.0, 0.0))
+    b.body("kite", 1.0, (0.0, 0.0, 0.0), (0.1, 0.2, 0.3))
+    b.joint("base", "free", "ground", "kite")
+    robot = b.build()
+    q0 = ld.integrate(robot, robot.neutral, [0.9, -0.7, 0.4, 0.0, 0.0, 0.0])
+    goal = robot.neutral.copy()
+    goal[4:] = 0.2, -0.1, 0.3
+    cost = ld.Cost(Q=1e-3, R=1e-3, q=goal, terminal_Q=50.0)
+    limits = ld.Limits(coordinates={"base.x": (-1.0, 0.15)})
+    way = np.array([ld.integrate(robot, q0, s * ld.difference(robot, q0, goal)) for s in np.linspace(0.0, 1.0, 16)])
+    plans = [ld.ddp(robot, q0, np.zeros(6), cost, 15, 0.1, limits=limits, start=(way, np.zeros((16, 6))), hessian=each)
+             for each in ("gauss-newton", "exact")]
+    assert all(plan.status == "converged" for plan in plans)
+    assert plans[1].cost == pytest.approx(plans[0].cost, rel=1e-6)
+    assert plans[1].q[:, 4].max() == pytest.approx(0.15, abs=1e-6)
+
+
+def test_what_has_no_second_derivatives_is_said():
+    arm = ld.load("five_bar")
+    given = np.zeros(arm.nv), ld.Cost(), 5, 0.01
+    with pytest.raises(ld.InputError, match="closed loops"):
+        ld.ddp(arm, arm.home, *given, hessian="exact")
+    with pytest.raises(ld.InputError, match="hessian"):
+        ld.ddp(arm, arm.home, *given, hessian="newton")
