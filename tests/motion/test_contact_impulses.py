@@ -1,60 +1,19 @@
 """Impulses of contacts that depend on each other: they are found wherever there are any, and bodies come to rest."""
 import numpy as np
 import pytest
-from contact_laws import check_laws, one_sided, with_all_rows
+from contact_laws import check_laws, one_sided
 from scipy.optimize import nnls
 
 import liedyn as ld
+from benchmarks.drops import SHAPES, above_floor, body, box, corners_of, gaps, stack
 from liedyn.mechanics.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
 
 G = 9.81
 
 
-def box(sides):
-    return 0.5 * np.array(sides) * np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)])
-
-
-def prism(corners, radius, height):
-    angles = 2.0 * np.pi * np.arange(corners) / corners
-    return np.array([[radius * np.cos(a), radius * np.sin(a), z] for a in angles for z in (-height / 2, height / 2)])
-
-
-def pyramid(corners, radius, height):
-    return np.vstack([prism(corners, radius, 0.0)[::2], [[0.0, 0.0, height]]])
-
-
 def random_corners(rng):
     """Corners (n, 3) of a box, a plate, a prism or a pyramid."""
-    kind, n = rng.integers(4), int(rng.integers(3, 8))
-    if kind < 2:
-        return box([*rng.uniform(0.1, 0.4, 2), rng.uniform(0.1, 0.4) if kind else 0.02])
-    return (prism if kind == 2 else pyramid)(n, rng.uniform(0.05, 0.25), rng.uniform(0.05, 0.4))
-
-
-def body(corners, restitution, friction, mass=2.0):
-    """A free body whose corners may touch the floor."""
-    corners = corners - corners.mean(axis=0)
-    spread = 0.6 * mass / len(corners) * corners.T @ corners  # as of masses at the corners, drawn in a little
-    b = ld.Builder("body")
-    b.body("body", mass, inertia=np.trace(spread) * np.eye(3) - spread)
-    b.joint("free", "free", "ground", "body")
-    for k, corner in enumerate(corners):
-        b.constraint(f"c{k}", "on_plane", "ground", "body", child_placement=corner, unilateral=True,
-                     restitution=restitution, friction=friction)
-    return b.build()
-
-
-def gaps(robot, q):
-    """The gap of each contact."""
-    every = with_all_rows(robot)
-    return ld.closure_error(every, q)[..., [k for k, name in enumerate(every.row_names) if name.endswith(".gap")]]
-
-
-def above_floor(robot, tilt, height):
-    """The configuration of a free body, turned, whose lowest corner is at a height."""
-    q = ld.integrate(robot, robot.neutral, [*tilt, 0.0, 0.0, 0.0])
-    q[6] += height - gaps(robot, q).min()
-    return q
+    return corners_of(SHAPES[rng.integers(4)], rng)
 
 
 # ---- the problem itself
@@ -187,25 +146,17 @@ def test_flat_drop_stays_flat():
 
 def test_stack_of_boxes():
     """Corners on the face of the box below, which may move: it stands in the end, and the floor carries all of it."""
-    b, sides, masses = ld.Builder("stack"), ([0.3, 0.3, 0.1], [0.2, 0.25, 0.15], [0.15, 0.15, 0.1]), (2.0, 1.0, 0.5)
-    height, places = 0.0, []
-    for k, (a, mass) in enumerate(zip(sides, masses)):
-        below = ("ground", (0, 0, 0)) if k == 0 else (f"b{k - 1}", (0, 0, 0.5 * sides[k - 1][2]))
-        x, y, z = np.square(a)
-        b.body(f"b{k}", mass, inertia=mass / 12 * np.array([y + z, x + z, x + y]))
-        b.joint(f"f{k}", "free", "ground", f"b{k}")
-        for n, corner in enumerate(box(a)[1::2]):
-            b.constraint(f"c{k}{n}", "on_plane", below[0], f"b{k}", parent_placement=below[1], child_placement=corner,
-                         unilateral=True, friction=0.6)
+    sides, masses = ([0.3, 0.3, 0.1], [0.2, 0.25, 0.15], [0.15, 0.15, 0.1]), (2.0, 1.0, 0.5)
+    robot, height, places = stack(sides, masses, 0.0, 0.6, slice(1, None, 2)), 0.0, []
+    for k, a in enumerate(sides):
         places += [0.01 * k, -0.02 * k, 0.0, 0.0, 0.0, height + 0.5 * a[2] + 0.02 * (k + 1)]
         height += a[2]
-    robot = b.build()
     q = ld.integrate(robot, robot.neutral, places)
     for options in ({}, {"method": "moreau"}):
         tr = ld.simulate(robot, q, np.zeros(18), 0.8, dt=2e-3, **options)
         assert tr.t[-1] == 0.8 and np.abs(tr.v[-1]).max() < 1e-6
         assert gaps(robot, tr.q).min() > -1e-5 and len(one_sided(robot)) == 12
-        assert sum(-tr[f"c0{n}.gap"][-1] for n in range(4)) == pytest.approx(3.5 * G, rel=1e-6)
+        assert sum(-tr[f"c0_{n}.gap"][-1] for n in range(4)) == pytest.approx(3.5 * G, rel=1e-6)
 
 
 def test_more_corners_than_can_rest():

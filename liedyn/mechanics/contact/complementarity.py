@@ -11,7 +11,7 @@ slides already has a given direction d of its motion, and P_t = -mu P_n d whatev
 
 A solution is computed by following a path through the interior of the cones
 (`liedyn.mechanics.contact.cone_interior_point`), which works for dependent contacts, too, such as the four corners of a
-box on the floor. Newton steps on the projections (Alart and Curnier 1991),
+box on the floor; where a path ends early, along others. Newton steps on the projections (Alart and Curnier 1991),
 
     P_n = max(0, P_n - r u_n)        P_t = projection of P_t - r u_t on the disk of radius mu P_n,
 
@@ -22,6 +22,10 @@ solution, so that loads are shared evenly.
 Without friction there is a solution whenever some motion u_n >= 0 is possible, by a quadratic program; with friction
 too, as long as some motion has u_n > 0 for all contacts (Acary, Cadoux, Lemarechal and Malick 2011). Known directions
 of sliding may contradict each other (Painleve 1895).
+
+More contacts than can be closed at once, as corners in a plane but for 1e-9 m, are the hard case: some of them open by
+such small motions that every path ends before it tells which. Then contacts are left open beforehand, each in turn, and
+then those together that seem to open most clearly; the conditions are those of all contacts as ever.
 """
 import math
 from collections import namedtuple
@@ -32,14 +36,18 @@ from liedyn.machine.compiled.jit import kernel, kernel_in_place
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.nearest import orthonormal_rows, shortest
 from liedyn.machine.linalg.vectors import add_multiple, inner
-from liedyn.mechanics.contact.cone_interior_point import interior_point
+from liedyn.mechanics.contact.cone_interior_point import Way, interior_point
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
 """Residual, relative to the largest force, that counts as rounding: some last digits of sums of ten terms."""
 NEWTON_STEPS = 12
-PACES = ((1e-3, 0.99, 0.0), (1e-2, 0.9, 0.0), (0.1, 0.9, 0.5), (1e-2, 0.9, -0.5), (0.1, 0.7, -0.9))
-"""Parameters `least`, `reach` and `uneven` of `interior_point`, tried in this order until one gives a solution."""
+WAYS = (Way(1e-3, 0.99, 0.0, 0.0, 0.0), Way(1e-2, 0.9, 0.0, 0.0, 1.0), Way(1e-2, 0.9, 0.0, 100.0, 1.0),
+        Way(0.1, 0.9, 0.5, 0.0, 0.0), Way(0.1, 0.7, -0.5, 1.0, 0.0), Way(1e-2, 0.9, -0.5, 0.0, 0.0),
+        Way(1e-2, 0.8, -0.7, 0.01, 0.1), Way(0.1, 0.7, -0.9, 0.0, 0.0))
+"""Paths of `interior_point`, tried in this order until one gives a solution."""
+FEW = 3
+"""Number of paths that are tried where contacts are left open."""
 GOOD, ALMOST = 1e-11, 1e-7
 """Accepted violation of the conditions, relative to forces and motions: usually, and if no attempt is better."""
 DEPENDENT = 1e-11
@@ -198,6 +206,48 @@ def share_evenly(problem, P, room):
 
 
 @kernel
+def follow_paths(problem, b, unit, ways, best, trial, P, room):
+    """Improves forces P (k) with the violation `best` along paths, with right sides b; returns their new violation."""
+    attempted = Coulomb(problem.Y, b, problem.first, problem.count, problem.mu, problem.given, problem.direction)
+    for n in range(ways):
+        interior_point(attempted, unit, WAYS[n], trial)
+        for exact in (False, True):
+            if exact:
+                newton(attempted, force_size(room.D, trial, unit), trial, room)
+            found = violation(problem, room.D, trial, unit)
+            if found < best or exact and found <= GOOD:
+                best = found
+                P[:] = trial
+        if best <= GOOD:
+            break
+    return best
+
+
+@kernel
+def leave_open(problem, unit, best, trial, P, room):
+    """Improves forces P (k) with the violation `best` by contacts that are left open; returns their new violation."""
+    first, b, forces = problem.first, problem.b.copy(), P.copy()
+    order = np.empty(first.size)
+    for _ in range(first.size - 1):
+        size = force_size(room.D, forces, unit)
+        for c in range(first.size):  # by which motion for how much force a contact opens
+            left = b[first[c]] > problem.b[first[c]]
+            order[c] = -np.inf if left else motion_along(room.D, problem.b, forces, first[c]) / unit / max(
+                CONVERGED, forces[first[c]] / size)
+        for c in np.argsort(-order):
+            if order[c] == -np.inf:
+                continue
+            b[first[c]] += 10.0 * unit  # it opens, whatever the others do
+            best = follow_paths(problem, b, unit, FEW, best, trial, P, room)
+            if best <= GOOD:
+                return best
+            b[first[c]] = problem.b[first[c]]
+        b[first[np.argmax(order)]] += 10.0 * unit
+        follow_paths(problem, b, unit, 1, np.inf, trial, forces, room)
+    return best
+
+
+@kernel
 def solve_coulomb(problem, noise, P):
     """Forces P (k), written in place; returns (status, violation of the conditions relative to the forces).
 
@@ -214,20 +264,12 @@ def solve_coulomb(problem, noise, P):
     for i in range(k):
         for j in range(k):
             room.D[i, j] = inner(problem.Y[i], problem.Y[j])
-    unit, best, trial = max(largest_size(b), LEAST * noise), np.inf, np.zeros(k)
+    unit, trial = max(largest_size(b), LEAST * noise), np.zeros(k)
     if not unit < np.inf:
         return NOT_SOLVED, np.inf
-    for least, reach, uneven in PACES:
-        interior_point(problem, unit, least, reach, uneven, trial)
-        for exact in (False, True):
-            if exact:
-                newton(problem, force_size(room.D, trial, unit), trial, room)
-            found = violation(problem, room.D, trial, unit)
-            if found < best or exact and found <= GOOD:
-                best = found
-                P[:] = trial
-        if best <= GOOD:
-            break
+    best = follow_paths(problem, b, unit, len(WAYS), np.inf, trial, P, room)
+    if not best <= ALMOST and not problem.given.any():  # of known directions there may be no solution
+        best = leave_open(problem, unit, best, trial, P, room)
     if not best <= ALMOST:
         return NOT_SOLVED, best
     if share_evenly(problem, P, room) < k and violation(problem, room.D, room.step, unit) <= max(best, CONVERGED):

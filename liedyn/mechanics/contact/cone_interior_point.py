@@ -15,6 +15,11 @@ mu A_t d)^T P_n.
 The linear systems have p equations for y only, of the form 1 + B^T T, with the forces eliminated: contacts may be many,
 depend on each other, or contradict each other slightly. u_n / mu is stored instead of w_0, so that the boundary u_n = 0
 of the cone has full precision. LOAD keeps forces finite that nothing else determines.
+
+The conditions are not monotone: a path may turn back, or end, before m = 0. Other paths lead to solutions of the same
+problem: with other shares of m for each contact; from the convex problem in which |w_t| e is left out, which is that of
+a quadratic program on the cones (Anitescu 2006) and always has a path, with |w_t| e / (1 + gradual m); and from soft
+contacts to rigid ones, with soft m r instead of LOAD r.
 """
 import math
 from collections import namedtuple
@@ -29,7 +34,7 @@ LOAD = 1e-12
 """Compliance of the contacts where nothing else determines the forces, relative to that of free contacts."""
 ROUGH = 1e4
 """Friction coefficient from which on a contact is treated as one that never slips."""
-STEPS = 60
+STEPS = 150
 END = 1e-13
 """m, and the residual of the other equations, at which the path ends."""
 GOLDEN = 0.6180339887498949
@@ -46,9 +51,14 @@ Cones = namedtuple("Cones", "A B b start contact size")
 """Rows A and B (K, p) and right sides b (K), scaled so that the longest row of each cone is 1; the first row of each
 cone (cones + 1); its contact and the divisor of its rows (cones)."""
 
-Path = namedtuple("Path", "y r w slip s rho_y rho")
-"""A point of the path: y (p), r (K), w (K), with u_n / mu instead of w_0; |w_t| (cones), its direction s (K), and the
-residuals of the equations of y (p) and w (K)."""
+Way = namedtuple("Way", "least reach uneven gradual soft")
+"""How a path is followed, and which one: the smallest ratio of the m that a step aims for to the current one; the
+fraction of the way to the boundary that a step goes; how much the contacts' shares of m differ (0 to 1, in another order
+if negative); and how far from the convex problem and from rigid contacts it begins (top of this file)."""
+
+Path = namedtuple("Path", "y r w slip s rho_y rho kind")
+"""A point of the path: y (p), r (K), w (K), with u_n / mu instead of w_0; |w_t| (cones), its direction s (K), the
+residuals of the equations of y (p) and w (K), and the factors of |w_t| e and of r in w (2)."""
 
 Steps = namedtuple("Steps", "dy dr dw predicted_r predicted_w left forces share")
 """A step; the predictor; m e - r o w (K); forces without the response of y (K); and the share of m of each cone."""
@@ -111,6 +121,7 @@ def put_forces(problem, cones, r, unit, P):
 def look(cones, path):
     """Residuals of the equations; returns m, and the largest residual relative to the forces."""
     A, B, b, start = cones.A, cones.B, cones.b, cones.start
+    part, load = path.kind
     for j in range(path.y.size):
         path.rho_y[j] = -path.y[j]
     m = 0.0
@@ -121,10 +132,10 @@ def look(cones, path):
         path.slip[i] = math.sqrt(size)
         for k in range(o, start[i + 1]):
             path.s[k] = path.w[k] / path.slip[i] if k > o and path.slip[i] > 0.0 else 0.0
-            path.rho[k] = b[k] + LOAD * path.r[k] + inner(A[k], path.y) - path.w[k]
+            path.rho[k] = b[k] + load * path.r[k] + inner(A[k], path.y) - path.w[k]
             add_multiple(path.r[k], B[k], path.rho_y)
             m += path.r[k] * path.w[k]
-        m += path.r[o] * path.slip[i]
+        m += part * path.r[o] * path.slip[i]
     left = max(largest_size(path.rho), largest_size(path.rho_y)) / max(1.0, largest_size(path.r))
     return m / (start.size - 1), left
 
@@ -136,16 +147,18 @@ def factorize(cones, path, f):
         f.M[j, :] = 0.0
         f.M[j, j] = 1.0
     r, w, s = path.r, path.w, path.s
+    part, load = path.kind
     for i in range(cones.contact.size):
         o = cones.start[i]
         n = cones.start[i + 1] - o
         Z, Z_inverse = np.empty((n, n)), np.empty((n, n))
-        w_0 = w[o] + path.slip[i]
-        for k in range(n):  # L(r) S in `other` and Z = L(w) + LOAD L(r) S, where L(x) y = x o y and S = 1 + e s^T
+        w_0 = w[o] + part * path.slip[i]
+        # L(r) S in `other` and Z = L(w) + load L(r) S, where L(x) y = x o y and S = 1 + part e s^T
+        for k in range(n):
             for l in range(n):
                 on, beside = k == l, k == 0 or l == 0
-                f.other[k, l] = (r[o + k + l] if beside else r[o] if on else 0.0) + r[o + k] * s[o + l]
-                Z[k, l] = (w_0 if on else w[o + k + l] if beside else 0.0) + LOAD * f.other[k, l]
+                f.other[k, l] = (r[o + k + l] if beside else r[o] if on else 0.0) + part * r[o + k] * s[o + l]
+                Z[k, l] = (w_0 if on else w[o + k + l] if beside else 0.0) + load * f.other[k, l]
         if not inverse(Z, Z_inverse) < np.inf:
             return False
         for k in range(n):
@@ -190,18 +203,19 @@ def solve_step(cones, path, steps, f):
             for l in range(n):
                 steps.dr[o + k] += f.respond[i, k, l] * steps.left[o + l] - f.drop[i, k, l] * steps.dw[o + l]
         for k in range(o, o + n):
-            steps.dw[k] += LOAD * steps.dr[k]
+            steps.dw[k] += path.kind[1] * steps.dr[k]
 
 
 @kernel_in_place
 def put_left(cones, path, steps, m, second):
     """m e - r o w, each cone with its share of m; with the product of the predicted changes if `second` (corrector)."""
     r, w, dr, dw, left = path.r, path.w, steps.predicted_r, steps.predicted_w, steps.left
+    part = path.kind[0]
     for i in range(cones.contact.size):
         o, end = cones.start[i], cones.start[i + 1]
-        w_0, dw_0 = w[o] + path.slip[i], dw[o]
+        w_0, dw_0 = w[o] + part * path.slip[i], dw[o]
         for k in range(o + 1, end):
-            dw_0 += path.s[k] * dw[k]
+            dw_0 += part * path.s[k] * dw[k]
         left[o] = m * steps.share[i] - r[o] * w_0 - (dr[o] * dw_0 if second else 0.0)
         for k in range(o + 1, end):
             left[o] -= r[k] * w[k] + (dr[k] * dw[k] if second else 0.0)
@@ -209,23 +223,28 @@ def put_left(cones, path, steps, m, second):
 
 
 @kernel_in_place
+def to_boundary(x, dx, o, end, width):
+    """The largest part, at most 1, of the step dx that stays in the cone width |x_t| <= x_0 of rows o to end - 1."""
+    part = min(1.0, -x[o] / dx[o]) if dx[o] < 0.0 else 1.0
+    a, h, c = dx[o] * dx[o], x[o] * dx[o], x[o] * x[o]  # a part^2 + 2 h part + c = 0 on the boundary
+    for k in range(o + 1, end):
+        a -= width * width * dx[k] * dx[k]
+        h -= width * width * x[k] * dx[k]
+        c -= width * width * x[k] * x[k]
+    if end - o > 1 and (a < 0.0 or h < 0.0) and h * h >= a * c:
+        root = math.sqrt(h * h - a * c)
+        part = min(part, max(0.0, c) / (root - h) if h < 0.0 else -(h + root) / a)
+    return part
+
+
+@kernel_in_place
 def inside(cones, path, dr, dw):
     """The largest fraction of a step, at most 1, that stays inside the cones."""
-    part, r = 1.0, path.r
+    part, width = 1.0, 1.0 - path.kind[0]  # w_0 - |w_t| is w[o] - width |w_t|
     for i in range(cones.contact.size):
         o, end = cones.start[i], cones.start[i + 1]
-        if dw[o] < 0.0:
-            part = min(part, -path.w[o] / dw[o])
-        if dr[o] < 0.0:
-            part = min(part, -r[o] / dr[o])
-        a, h, c = dr[o] * dr[o], r[o] * dr[o], r[o] * r[o]  # a x^2 + 2 h x + c = 0 on the boundary
-        for k in range(o + 1, end):
-            a -= dr[k] * dr[k]
-            h -= r[k] * dr[k]
-            c -= r[k] * r[k]
-        if end - o > 1 and (a < 0.0 or h < 0.0) and h * h >= a * c:
-            root = math.sqrt(h * h - a * c)
-            part = min(part, max(0.0, c) / (root - h) if h < 0.0 else -(h + root) / a)
+        part = min(part, to_boundary(path.r, dr, o, end, 1.0))
+        part = min(part, to_boundary(path.w, dw, o, end if width > 0.0 else o + 1, width))
     return part
 
 
@@ -239,31 +258,33 @@ def predicted(cones, path, steps, part):
             moved = path.w[k] + part * steps.predicted_w[k]
             size += moved * moved if k > o else 0.0
             m += moved * (path.r[k] + part * steps.predicted_r[k])
-        m += math.sqrt(size) * (path.r[o] + part * steps.predicted_r[o])
+        m += path.kind[0] * math.sqrt(size) * (path.r[o] + part * steps.predicted_r[o])
     return m / cones.contact.size
 
 
 @kernel
-def interior_point(problem, unit, least, reach, uneven, P):
+def interior_point(problem, unit, way, P):
     """Follow the path, P (k) in place; returns the residual of the equations, relative to the motion `unit`.
 
-    `least` is the smallest ratio of the m that a step aims for to the current one, `reach` the fraction of the way to
-    the boundary that it goes: small ratios and nearly the whole way are fast, other values succeed where these do not.
-    With `uneven`, contacts have different shares of m: another path, for problems where this one ends early because the
-    conditions are not monotone.
+    In `way`, small ratios `least` and a `reach` of nearly the whole way are fast; other values and other paths succeed
+    where these do not.
     """
     cones = cones_of(problem, unit)
     count, K, p = cones.contact.size, cones.b.size, problem.Y.shape[1]
-    path = Path(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(count), np.zeros(K), np.zeros(p), np.zeros(K))
+    path = Path(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(count), np.zeros(K), np.zeros(p), np.zeros(K),
+                np.zeros(2))
     steps = Steps(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K),
                   np.ones(count))
     f = Factors(np.zeros((count, 4, 4)), np.zeros((count, 4, 4)), np.zeros((K, p)), np.zeros((p, p)), np.zeros((p, p)),
                 np.zeros(p), np.zeros((4, 4)))
     for i in range(count):
         path.r[cones.start[i]] = path.w[cones.start[i]] = 1.0
-        steps.share[i] += uneven * (2.0 * (GOLDEN * (i + 1) % 1.0) - 1.0)
-    part, m, left = 1.0, 0.0, 0.0
+        steps.share[i] += way.uneven * (2.0 * (GOLDEN * (i + 1) % 1.0) - 1.0)
+    part, m, left = 1.0, 1.0, 0.0
+    path.kind[1] = max(LOAD, way.soft)
     for _ in range(STEPS if count > 0 else 0):
+        path.kind[0] = max(path.kind[0], 1.0 / (1.0 + way.gradual * m))
+        path.kind[1] = max(LOAD, min(path.kind[1], way.soft * m))
         m, left = look(cones, path)
         if max(m, left) <= END or (part < STUCK and m < 1e-8) or not factorize(cones, path, f):
             break
@@ -271,14 +292,15 @@ def interior_point(problem, unit, least, reach, uneven, P):
         solve_step(cones, path, steps, f)
         steps.predicted_r[:] = steps.dr
         steps.predicted_w[:] = steps.dw
-        sigma = max(least, (max(0.0, predicted(cones, path, steps, inside(cones, path, steps.dr, steps.dw))) / m) ** 3)
+        sigma = max(way.least,
+                    (max(0.0, predicted(cones, path, steps, inside(cones, path, steps.dr, steps.dw))) / m) ** 3)
         if left > 100.0 * m:
             sigma = max(sigma, 0.1)
         if part < SLOW:
             sigma = max(sigma, SLOW)
         put_left(cones, path, steps, min(MOST, sigma) * m, part >= SLOW)
         solve_step(cones, path, steps, f)
-        part = min(1.0, reach * inside(cones, path, steps.dr, steps.dw))
+        part = min(1.0, way.reach * inside(cones, path, steps.dr, steps.dw))
         add_multiple(part, steps.dy, path.y)
         add_multiple(part, steps.dr, path.r)
         add_multiple(part, steps.dw, path.w)

@@ -1,0 +1,128 @@
+"""Random reaches within tight limits of torque: how many plans of `ld.ddp` and of crocoddyl's BoxFDDP converge.
+
+`python -m benchmarks --sections reaches`. LIEDYN_CROCODDYL may name the Python of an environment that has crocoddyl,
+since its wheel needs a Pinocchio of its own; by default this one.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import liedyn as ld
+from benchmarks.peers import box_fddp
+from benchmarks.tables import markdown
+
+TITLE = "Random reaches within tight limits of torque"
+ROBOTS = {"panda": "panda_hand_tcp", "ur5": "tool0"}
+COUNT, QUICK_COUNT = 100, 6
+STEPS, H, ITERATIONS = 50, 0.02, 500
+WEIGHTS = {"running": 1.0, "final": 1e3, "state": 1e-2, "input": 1e-5}
+"""As crocoddyl has them: of (1/2 |residual|^2), times the step but at the end."""
+SAME = 1e-4
+"""Costs that differ by less, relatively, are the same minimum."""
+
+TEXT = """{count} random problems, half of them each of {robots}: from rest at a random configuration the hand reaches
+for a random pose within {duration:g} s, {steps} semi-implicit Euler steps, with torques limited to 1.05 to 2 times what
+holds start and goal. Costs of the hand's place and orientation, of the state and of the torques are the same for both,
+and so are the first inputs. At most {most} iterations; liedyn to 1e-9 of the cost, crocoddyl to its default tolerance.
+"""
+
+
+def problem(number):
+    """Problem of a number: a robot's name, its start, goal, holding torques and their limits."""
+    rng, name = np.random.default_rng([22, number]), list(ROBOTS)[number % len(ROBOTS)]
+    robot = ld.load(name)
+    q = robot.home + rng.uniform(-1.0, 1.0, robot.nq)
+    there, rest = q + rng.uniform(-0.8, 0.8, robot.nq), np.zeros(robot.nv)
+    hold, after = (ld.rnea(robot, each, rest, rest) for each in (q, there))
+    limit = rng.uniform(1.05, 2.0) * np.maximum(np.abs(hold), np.abs(after)) + rng.uniform(1.0, 4.0)
+    return {"robot": name, "frame": ROBOTS[name], "steps": STEPS, "q": q.tolist(), "hold": hold.tolist(),
+            "goal": ld.pose(robot, there, ROBOTS[name]).tolist(), "limit": limit.tolist()}
+
+
+def own(each):
+    """What `ld.ddp` finds, in the form of `box_fddp.plan`."""
+    robot, limit = ld.load(each["robot"]), np.array(each["limit"])
+    # half of the step and of the weights, as there is neither a factor 1/2 nor a step in ours
+    run, end = np.sqrt(0.5 * H * WEIGHTS["running"]), np.sqrt(0.5 * WEIGHTS["final"])
+    cost = ld.Cost(Q=0.5 * H * WEIGHTS["state"], R=0.5 * H * WEIGHTS["input"], q=each["q"], u=each["hold"],
+                   terminal_Q=0.5 * WEIGHTS["state"],
+                   targets=ld.PoseTarget(each["frame"], each["goal"], weight=run, orientation_weight=run),
+                   terminal_targets=ld.PoseTarget(each["frame"], each["goal"], weight=end, orientation_weight=end))
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of searches that have not converged: that is counted
+        found = ld.ddp(robot, each["q"], np.zeros(robot.nv), cost, STEPS, H, limits=ld.Limits(inputs=(-limit, limit)),
+                       method="euler", start=np.tile(np.clip(each["hold"], -limit, limit), (STEPS, 1)),
+                       iterations=ITERATIONS)
+    return {"converged": found.status == "converged", "iterations": found.iterations, "cost": float(found.cost),
+            "torque": float(np.abs(found.u / limit).max()), "seconds": time.perf_counter() - begun}
+
+
+def peers(problems):
+    """Plans of BoxFDDP, or the reason why there are none."""
+    python = os.environ.get("LIEDYN_CROCODDYL", sys.executable)
+    there = subprocess.run([python, "-c", "import crocoddyl"], capture_output=True, check=False)
+    if there.returncode:
+        return "crocoddyl is not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        models = {name: str(Path(folder) / f"{name}.urdf") for name in ROBOTS}
+        for name, path in models.items():
+            ld.save(ld.load(name), path)
+        job = {"models": models, "weights": WEIGHTS, "h": H, "iterations": ITERATIONS, "problems": problems}
+        clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        done = subprocess.run([python, box_fddp.__file__], input=json.dumps(job), capture_output=True, text=True,
+                              env=clean, check=False)
+    if done.returncode:
+        return f"crocoddyl ends with {(done.stderr.strip().splitlines() or [f'status {done.returncode}'])[-1]}"
+    return json.loads(done.stdout)
+
+
+def measure(effort, progress):
+    """Plan each problem with both.
+
+    Returns
+    -------
+    dict
+        "plans": number, robot, and plan of each; "missing": why there are none of the peer, or "".
+    """
+    problems = [problem(number) for number in range(QUICK_COUNT if effort.quick else COUNT)]
+    plans = []
+    for number, each in enumerate(problems):
+        if number % 10 == 0:
+            progress(f"liedyn, problem {number}")
+        plans.append({"number": number, "robot": each["robot"], "liedyn": own(each)})
+    progress("crocoddyl")
+    theirs = peers(problems)
+    if isinstance(theirs, str):
+        return {"plans": plans, "missing": theirs}
+    return {"plans": [mine | {"crocoddyl": plan} for mine, plan in zip(plans, theirs)], "missing": ""}
+
+
+def report(results):
+    """The section in Markdown."""
+    plans, rows = results["plans"], []
+    for name in ("liedyn", "crocoddyl"):
+        found = [each[name] for each in plans if name in each]
+        if not found:
+            rows.append([name, results["missing"], "", "", ""])
+            continue
+        ended = [each for each in found if each["converged"]]
+        rows.append([name, f"{len(ended)} of {len(found)}", f"{np.median([each['iterations'] for each in found]):.0f}",
+                     str(max(each["iterations"] for each in found)),
+                     f"{1e3 * np.median([each['seconds'] for each in found]):.1f}"])
+    lines = [TEXT.format(count=len(plans), robots=" and ".join(ROBOTS), duration=STEPS * H, steps=STEPS,
+                         most=ITERATIONS),
+             markdown(["solver", "converged", "iterations, median", "most", "search, median [ms]"], rows)]
+    if not results["missing"]:
+        ratio = np.array([each["liedyn"]["cost"] / each["crocoddyl"]["cost"] for each in plans])
+        lines.append(f"Costs, liedyn's divided by crocoddyl's: the same to {SAME:g} in {np.sum(np.abs(ratio - 1) <= SAME)} "
+                     f"problems, lower in {np.sum(ratio < 1 - SAME)}, higher in {np.sum(ratio > 1 + SAME)}; from "
+                     f"{ratio.min():.4f} to {ratio.max():.4f}.")
+    return "\n\n".join(lines) + "\n"
