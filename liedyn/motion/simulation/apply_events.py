@@ -175,6 +175,8 @@ def close_constraints(run, events, touching, q):
     if undefined.any():
         raise run.failure(str(undefined_rows(run.robot, undefined)))
     open_by = np.abs(run.x.residual) / run.x.row_sizes
+    rows = run.contacts.first[touching]
+    open_by[rows[np.abs(run.x.residual[rows]) <= DEEPEST]] = 0.0  # as deep as steps leave contacts
     worst = int(open_by.argmax())
     if not open_by[worst] <= ALMOST_CLOSED:
         name = "event " + " and ".join(repr(event.name) for event in events) if events else "a contact"

@@ -4,7 +4,9 @@ import numpy as np
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import AccumulationError
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
-from liedyn.mechanics.contact.contact_state import AT_REST, TOUCHING, accelerations, put_statuses, statuses
+from liedyn.mechanics.contact.contact_state import (
+    AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses,
+)
 from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.constraint_records import refresh
@@ -141,10 +143,10 @@ class Surfaces:
         self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
 
     def _settled(self):
-        """True if every closed contact has come to rest along its normal."""
+        """True if every closed contact has come to rest along its normal, and none is deeper than events accept."""
         gap, rate, _ = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
         speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
-        return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
+        return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any() and not (gap < -DEEPEST).any()
 
     def collided(self, t, names):
         """Stores the times of impacts; raises an error where they accumulate."""
