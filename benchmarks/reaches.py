@@ -15,22 +15,27 @@ from pathlib import Path
 import numpy as np
 
 import liedyn as ld
+from benchmarks.errors import require_agreement
 from benchmarks.peers import box_fddp
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, microseconds
 
 TITLE = "Random reaches within tight limits of torque"
+NAMES = ("liedyn", "crocoddyl")
 ROBOTS = {"panda": "panda_hand_tcp", "ur5": "tool0"}
 COUNT, QUICK_COUNT = 100, 6
 STEPS, H, ITERATIONS = 50, 0.02, 500
 WEIGHTS = {"running": 1.0, "final": 1e3, "state": 1e-2, "input": 1e-5}
 """As crocoddyl has them: of (1/2 |residual|^2), times the step but at the end."""
+AGREE = 1e-6
+"""Relative difference of the costs that both give to one plan."""
 SAME = 1e-4
 """Costs that differ by less, relatively, are the same minimum."""
 
 TEXT = """{count} random problems, half of them each of {robots}: from rest at a random configuration the hand reaches
 for a random pose within {duration:g} s, {steps} semi-implicit Euler steps, with torques limited to 1.05 to 2 times what
 holds start and goal. Costs of the hand's place and orientation, of the state and of the torques are the same for both,
-and so are the first inputs. At most {most} iterations; liedyn to 1e-9 of the cost, crocoddyl to its default tolerance.
+and so are the first inputs; that both give liedyn's plans the same cost is checked. At most {most} iterations; liedyn to
+1e-9 of the cost, crocoddyl to its default tolerance. Time on the wall of a search: median (quartiles).
 """
 
 
@@ -62,7 +67,8 @@ def own(each):
                        method="euler", start=np.tile(np.clip(each["hold"], -limit, limit), (STEPS, 1)),
                        iterations=ITERATIONS)
     return {"converged": found.status == "converged", "iterations": found.iterations, "cost": float(found.cost),
-            "torque": float(np.abs(found.u / limit).max()), "seconds": time.perf_counter() - begun}
+            "torque": float(np.abs(found.u / limit).max()), "seconds": time.perf_counter() - begun,
+            "inputs": found.u.tolist()}
 
 
 def peers(problems):
@@ -73,8 +79,10 @@ def peers(problems):
         return "crocoddyl is not installed"
     with tempfile.TemporaryDirectory() as folder:
         models = {name: str(Path(folder) / f"{name}.urdf") for name in ROBOTS}
-        for name, path in models.items():
-            ld.save(ld.load(name), path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # URDF has no home
+            for name, path in models.items():
+                ld.save(ld.load(name), path)
         job = {"models": models, "weights": WEIGHTS, "h": H, "iterations": ITERATIONS, "problems": problems}
         clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         done = subprocess.run([python, box_fddp.__file__], input=json.dumps(job), capture_output=True, text=True,
@@ -90,7 +98,8 @@ def measure(effort, progress):
     Returns
     -------
     dict
-        "plans": number, robot, and plan of each; "missing": why there are none of the peer, or "".
+        "plans": number, robot, and plan of each; "timings" of a search; "missing": why there are none of the peer, or
+        "".
     """
     problems = [problem(number) for number in range(QUICK_COUNT if effort.quick else COUNT)]
     plans = []
@@ -98,17 +107,25 @@ def measure(effort, progress):
         if number % 10 == 0:
             progress(f"liedyn, problem {number}")
         plans.append({"number": number, "robot": each["robot"], "liedyn": own(each)})
+        each["inputs"] = plans[-1]["liedyn"].pop("inputs")
     progress("crocoddyl")
     theirs = peers(problems)
     if isinstance(theirs, str):
-        return {"plans": plans, "missing": theirs}
-    return {"plans": [mine | {"crocoddyl": plan} for mine, plan in zip(plans, theirs)], "missing": ""}
+        return {"plans": plans, "missing": theirs, "timings": {"liedyn": _quartiles(plans, "liedyn")}}
+    for mine, plan in zip(plans, theirs):
+        require_agreement(f"costs of one plan, problem {mine['number']}", mine["liedyn"]["cost"], plan["same"], AGREE)
+    plans = [mine | {"crocoddyl": plan} for mine, plan in zip(plans, theirs)]
+    return {"plans": plans, "missing": "", "timings": {name: _quartiles(plans, name) for name in NAMES}}
+
+
+def _quartiles(plans, name):
+    return list(np.percentile([each[name]["seconds"] for each in plans], (50, 25, 75)))
 
 
 def report(results):
     """The section in Markdown."""
     plans, rows = results["plans"], []
-    for name in ("liedyn", "crocoddyl"):
+    for name in NAMES:
         found = [each[name] for each in plans if name in each]
         if not found:
             rows.append([name, results["missing"], "", "", ""])
@@ -116,10 +133,10 @@ def report(results):
         ended = [each for each in found if each["converged"]]
         rows.append([name, f"{len(ended)} of {len(found)}", f"{np.median([each['iterations'] for each in found]):.0f}",
                      str(max(each["iterations"] for each in found)),
-                     f"{1e3 * np.median([each['seconds'] for each in found]):.1f}"])
+                     microseconds(results["timings"][name])])
     lines = [TEXT.format(count=len(plans), robots=" and ".join(ROBOTS), duration=STEPS * H, steps=STEPS,
                          most=ITERATIONS),
-             markdown(["solver", "converged", "iterations, median", "most", "search, median [ms]"], rows)]
+             markdown(["solver", "converged", "iterations, median", "most", "search [us]"], rows)]
     if not results["missing"]:
         ratio = np.array([each["liedyn"]["cost"] / each["crocoddyl"]["cost"] for each in plans])
         lines.append(f"Costs, liedyn's divided by crocoddyl's: the same to {SAME:g} in {np.sum(np.abs(ratio - 1) <= SAME)} "

@@ -8,7 +8,10 @@ import time
 
 
 def plan(model, problem, weights, h, iterations):
-    """What BoxFDDP finds: whether it has converged, iterations, cost, largest torque relative to its limit, seconds."""
+    """What BoxFDDP finds: whether it has converged, iterations, cost, largest torque relative to its limit, seconds.
+
+    "same" is the cost here of the inputs in problem["inputs"], which another solver has found.
+    """
     import crocoddyl
     import numpy as np
     import pinocchio
@@ -33,11 +36,14 @@ def plan(model, problem, weights, h, iterations):
     run.u_lb, run.u_ub = -limit, limit
     shooting = crocoddyl.ShootingProblem(x, [run] * problem["steps"], end)
     shooting.nthreads = 1
+    theirs = list(np.array(problem["inputs"]))
+    same = shooting.calc(shooting.rollout(theirs), theirs)
     solver, inputs = crocoddyl.SolverBoxFDDP(shooting), [np.clip(hold, -limit, limit)] * problem["steps"]
     begun = time.perf_counter()
     converged = solver.solve(shooting.rollout(inputs), inputs, iterations, True)
     return {"converged": bool(converged), "iterations": solver.iter + 1, "cost": float(solver.cost),
-            "torque": float(np.abs(np.array(solver.us) / limit).max()), "seconds": time.perf_counter() - begun}
+            "torque": float(np.abs(np.array(solver.us) / limit).max()), "seconds": time.perf_counter() - begun,
+            "same": float(same)}
 
 
 def main():
