@@ -34,8 +34,8 @@ SAME = 1e-4
 TEXT = """{count} random problems, half of them each of {robots}: from rest at a random configuration the hand reaches
 for a random pose within {duration:g} s, {steps} semi-implicit Euler steps, with torques limited to 1.05 to 2 times what
 holds start and goal. Costs of the hand's place and orientation, of the state and of the torques are the same for both,
-and so are the first inputs; that both give liedyn's plans the same cost is checked. At most {most} iterations; liedyn to
-1e-9 of the cost, crocoddyl to its default tolerance. Time on the wall of a search: median (quartiles).
+and so are the first inputs; that both give liedyn's plans the same cost is checked. At most {most} iterations; liedyn
+to 1e-9 of the cost, crocoddyl to its default tolerance. Time on the wall of a search: median (quartiles).
 """
 
 
@@ -139,7 +139,8 @@ def report(results):
              markdown(["solver", "converged", "iterations, median", "most", "search [us]"], rows)]
     if not results["missing"]:
         ratio = np.array([each["liedyn"]["cost"] / each["crocoddyl"]["cost"] for each in plans])
-        lines.append(f"Costs, liedyn's divided by crocoddyl's: the same to {SAME:g} in {np.sum(np.abs(ratio - 1) <= SAME)} "
-                     f"problems, lower in {np.sum(ratio < 1 - SAME)}, higher in {np.sum(ratio > 1 + SAME)}; from "
+        same = np.sum(np.abs(ratio - 1) <= SAME)
+        lines.append(f"Costs, liedyn's divided by crocoddyl's: the same to {SAME:g} in {same} problems, lower in "
+                     f"{np.sum(ratio < 1 - SAME)}, higher in {np.sum(ratio > 1 + SAME)}; from "
                      f"{ratio.min():.4f} to {ratio.max():.4f}.")
     return "\n\n".join(lines) + "\n"

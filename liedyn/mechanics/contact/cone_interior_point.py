@@ -53,8 +53,8 @@ cone (cones + 1); its contact and the divisor of its rows (cones)."""
 
 Way = namedtuple("Way", "least reach uneven gradual soft")
 """How a path is followed, and which one: the smallest ratio of the m that a step aims for to the current one; the
-fraction of the way to the boundary that a step goes; how much the contacts' shares of m differ (0 to 1, in another order
-if negative); and how far from the convex problem and from rigid contacts it begins (top of this file)."""
+fraction of the way to the boundary that a step goes; how much the contacts' shares of m differ (0 to 1, in another
+order if negative); and how far from the convex problem and from rigid contacts it begins (top of this file)."""
 
 Path = namedtuple("Path", "y r w slip s rho_y rho kind")
 """A point of the path: y (p), r (K), w (K), with u_n / mu instead of w_0; |w_t| (cones), its direction s (K), the
