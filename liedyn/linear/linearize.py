@@ -35,7 +35,7 @@ from liedyn.mechanics.elements.generalized import without_elements
 from liedyn.model.calls.boundary import wrenches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from liedyn.model.robot import Robot
@@ -56,7 +56,8 @@ class Given(NamedTuple):
 def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[Any, ...] | None = None,
               independent: IndependentNames = None, outputs: Sequence[str] | None = None, f_ext: Wrenches | None = None,
               closure_tolerance: float = CLOSURE_TOLERANCE, rank_tolerance: float = RANK_TOLERANCE,
-              speeds: Sequence[str] | None = None, u: ArrayLike | tuple[Any, ...] | None = None) -> LocalStateSpace:
+              speeds: Sequence[str] | None = None, u: ArrayLike | tuple[Any, ...] | None = None,
+              second: bool | ArrayLike | Mapping[str, ArrayLike] | None = None) -> LocalStateSpace:
     """Exact minimal state-space model of a mechanism about a state, moving or at rest.
 
     Parameters
@@ -92,6 +93,11 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         that pivoting keeps independent; all of them if every constraint is holonomic.
     u : array_like, shape (..., nu), or tuple
         Instead of tau: forces of the robot's actuators, or a feedback (f, df) that gives them, derivatives (nu, nv).
+    second : bool, array_like of shape (..., x), or dict, optional
+        True: ``second`` of the result has all second derivatives, and its ``taylor`` is the model to second order. An
+        array: weights of the rates f = (ydot, wdot), of whose sum ``second.f`` is the Hessian, which takes a few
+        times as long as A and B for mechanisms of any size; or a dict of weights of ``"f"`` and ``"a"`` (all
+        accelerations, nv).
 
     Returns
     -------
@@ -143,7 +149,8 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     """
     if not hasattr(robot, "packed"):
         require_robot(robot)
-    if f_ext is None and u is None and robot.elements is None:
+    second = None if second is False else second
+    if f_ext is None and u is None and robot.elements is None and second is None:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
             return found
@@ -183,7 +190,24 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
                 joints.add(by_x, found.C[k])
                 joints.add(by_u, found.D[k])
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
-    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
+    space = _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
+    return space if second is None else _with_second(space, robot, lead, given, loop, friction, rank_tolerance, second)
+
+
+def _with_second(space, robot, lead, given, loop, friction, tolerance, second):
+    """The result with its second derivatives."""
+    from liedyn.linear.second.second_derivatives import Linearized, second_derivatives
+
+    if loop is not None:
+        raise InputError("second derivatives of force elements and of feedback are not known: give forces, of a robot "
+                         "without force elements")
+    if friction.rubs:
+        raise InputError("second derivatives are not available while contacts slide with friction, as "
+                         f"{', '.join(map(repr, friction.names))} here")
+    sizes = {"f": len(space.states), "a": robot.nv}
+    vars(space)["second"] = second_derivatives(
+        Linearized(robot, lead, sizes, given.state, given.coordinates, given.actuators, tolerance), second)
+    return space
 
 
 def _settled(robot, lead, q, v, tau, forces, tolerance):

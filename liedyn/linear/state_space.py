@@ -17,6 +17,7 @@ from liedyn.machine.arguments import positive
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.texts import html_table, printable, text_table
+from liedyn.model.calls.boundary import as_floats
 from liedyn.model.remembered import LazyResult
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Self
 
-    from liedyn.typing import Array, Complexes, PathLike
+    from liedyn.linear.second.second_derivatives import SecondDerivatives
+    from liedyn.typing import Array, ArrayLike, Complexes, PathLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,6 +129,8 @@ class LocalStateSpace(LazyResult):
         Condition number (1-norm) of the independent coordinates.
     closure_residual : float
         Largest closure error of the loops [rad, m] at the operating point.
+    second : SecondDerivatives or None
+        Second derivatives, if ``linearize`` was asked for them.
     """
 
     A: Array
@@ -148,6 +152,7 @@ class LocalStateSpace(LazyResult):
     rank: int
     condition: float
     closure_residual: float
+    second: SecondDerivatives | None = None
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -173,7 +178,8 @@ class LocalStateSpace(LazyResult):
             chosen = np.arange(np.prod(self.lead)).reshape(self.lead)[index]
         except (IndexError, TypeError, ValueError) as error:
             raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
-        return type(self).of({"_later": (_at_index, self, chosen)})
+        second = {} if self.second is None else {"second": self.second.at(self.lead, chosen)}
+        return type(self).of({"_later": (_at_index, self, chosen), **second})
 
     def __repr__(self) -> str:
         of = f"{' x '.join(map(str, self.lead))} models, " if self.lead else ""
@@ -196,6 +202,49 @@ class LocalStateSpace(LazyResult):
         if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
             return html_table(repr(self), [])
         return html_table(repr(self), self._tables())
+
+    def taylor(self, dx: ArrayLike, du: ArrayLike | None = None) -> Array:
+        """The rates dx/dt of the model at x0 + dx and u0 + du: to second order if it has second derivatives.
+
+        Parameters
+        ----------
+        dx : array_like, shape (..., x)
+            Displacements of the independent coordinates and changes of the independent velocities.
+        du : array_like, shape (..., nu), optional
+            Changes of the inputs; None for none.
+
+        Returns
+        -------
+        rates : ndarray, shape (..., x)
+            ``f0 + A dx + B du``, and half of the second derivatives along (dx, du). What is left out is of third order.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or the second derivatives belong to a weighted sum.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import liedyn as ld
+        >>> arm, dx = ld.load("five_bar"), np.full(4, 1e-2)
+        >>> ss = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4, independent=("q1", "q2"), second=True)
+        >>> q = ld.close(arm, arm.home, {"q1": arm.home[0] + 1e-2, "q2": arm.home[1] + 1e-2})
+        >>> v = ld.complete_velocity(arm, q, {"q1": 1e-2, "q2": 1e-2})
+        >>> there = ld.linearize(arm, q, v, [0.0] * 4, independent=("q1", "q2")).f0
+        >>> bool(abs(ss.taylor(dx) - there).max() < 0.1 * abs(ss.f0 + ss.A @ dx - there).max())
+        True
+        """
+        dx = as_floats("dx", dx, self.B.shape[-2])
+        du = np.zeros((*dx.shape[:-1], self.B.shape[-1])) if du is None else as_floats("du", du, self.B.shape[-1])
+        rates = self.f0 + np.einsum("...ij,...j->...i", self.A, dx) + np.einsum("...ij,...j->...i", self.B, du)
+        if self.second is None:
+            return rates
+        if self.second.f.ndim != self.A.ndim + 1:
+            raise InputError("second derivatives of a weighted sum make no model: linearize with second=True")
+        lead = np.broadcast_shapes(dx.shape[:-1], du.shape[:-1])
+        both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (dx, du)], axis=-1)
+        return rates + 0.5 * np.einsum("...ijk,...j,...k->...i", self.second.f, both, both)
 
     def eigenvalues(self) -> Complexes:
         """Eigenvalues of A [1/s].
@@ -325,7 +374,10 @@ class LocalStateSpace(LazyResult):
         ('arm.npz', ['A', 'B', 'C', 'D'])
         """
         path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
-        np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})
+        arrays = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self) if field.name != "second"}
+        if self.second is not None:
+            arrays |= {f"second_{name}": getattr(self.second, name) for name in ("f", "a")}
+        np.savez(path, **arrays)
         return Path(path)
 
 

@@ -151,12 +151,20 @@ def still(x):
     return x, ZERO6
 
 
+@inline
+def weights_of(weighed, virtual):
+    """Weights of rows, or of cut joints' coordinates."""
+    rows, readers = weighed.rows, weighed.readers
+    return readers if virtual else rows
+
+
 @kernel_in_place
-def add_cuts(model, world, virtual, weights, lam, adjoints):
+def add_cuts(model, world, virtual, lam, weighed):
     """Add the wrenches of all cut joints' rows, or with `virtual` of their coordinates, to those of the links.
 
     Needs twists and accelerations in `world`, and W of all links.
     """
+    weights, adjoints = weights_of(weighed, virtual), weighed.adjoints
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             kind, C, _, _ = rows_in(SCALAR, model, world, l, virtual)
@@ -171,12 +179,12 @@ def add_cuts(model, world, virtual, weights, lam, adjoints):
 
 
 @kernel_in_place
-def vary_cuts(model, world, virtual, weights, multipliers, b, variations, adjoints, rates, of_lam):
+def vary_cuts(model, world, virtual, multipliers, weighed, b, variations, of_lam):
     """The variations of `add_cuts` along block b, and those of the velocities of the rows for mu, in of_lam.
 
     `multipliers` are lam and a register of its variations for each row.
     """
-    lam, lam_2 = multipliers
+    (lam, lam_2), weights, (_, _, _, adjoints, rates) = multipliers, weights_of(weighed, virtual), weighed
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             kind, C, first, count = rows_in(SCALAR, model, world, l, virtual)
@@ -202,16 +210,24 @@ def vary_cuts(model, world, virtual, weights, multipliers, b, variations, adjoin
                 vary_rows(model, l, False, b, Ad_inverse(C, w_r), of_lam)
 
 
+@inline
+def carry_down(model, l, H, adjoints):
+    """Add the wrench H on side b of constraint l, and the opposite one on side a, to of_q of all links from there to
+    the ground."""
+    link_a, link_b = loop_links(model, l)
+    while link_b >= 0:
+        accumulate6(SCALAR, adjoints, LINK * link_b + OF_Q, H)
+        link_b = parent(model, link_b)
+    while link_a >= 0:
+        accumulate6(SCALAR, adjoints, LINK * link_a + OF_Q, neg6(H))
+        link_a = parent(model, link_a)
+
+
 @kernel_in_place
-def hold_cuts(model, world, virtual, weights, adjoints):
+def hold_cuts(model, world, virtual, weighed):
     """Add the wrenches of the weights of residuals to of_q of all links from both sides to the ground."""
+    weights = weights_of(weighed, virtual)
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
-            C, (link_a, link_b) = rows_in(SCALAR, model, world, l, virtual)[1], loop_links(model, l)
-            H = wrench_of(model, l, virtual, C, weights.residual)
-            while link_b >= 0:
-                accumulate6(SCALAR, adjoints, LINK * link_b + OF_Q, H)
-                link_b = parent(model, link_b)
-            while link_a >= 0:
-                accumulate6(SCALAR, adjoints, LINK * link_a + OF_Q, neg6(H))
-                link_a = parent(model, link_a)
+            C = rows_in(SCALAR, model, world, l, virtual)[1]
+            carry_down(model, l, wrench_of(model, l, virtual, C, weights.residual), weighed.adjoints)

@@ -19,6 +19,8 @@ by the coordinates of joint j is
 for displacements q exp(d). Forward mode along a register of directions (`liedyn.mechanics.tree.tangent_recursion`) on
 this reverse mode gives as many columns of the Hessian in one outward and one inward pass.
 """
+from collections import namedtuple
+
 from liedyn.lie.algebra import ad, add6, dot, dot6, inertia_times, minus_ad_dual, sub6
 from liedyn.linear.second.pairs import wrench_back
 from liedyn.machine.compiled.jit import inline, kernel_in_place
@@ -26,7 +28,7 @@ from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.mechanics.tree.joints import has_rotation_spring, screw_of_kind, spring_curvature, spring_variation
 from liedyn.mechanics.tree.kinematics import S, acceleration_of, of_dof, twist_of
 from liedyn.mechanics.tree.tangent_recursion import (
-    ADDED, DA, DV, ETA, MOMENTUM, WRENCH, of_body, put_added, variation_of, vary_accelerations,
+    ADDED, DA, DV, ETA, MOMENTUM, VARIATION, WRENCH, of_body, put_added, variation_of, vary_accelerations,
     vary_velocities,
 )
 from liedyn.model.packed_records import (
@@ -36,6 +38,19 @@ from liedyn.model.packed_records import (
 
 # numbers of each link: W, then the wrenches; its variations have a register for each of them
 LINK, W, OF_A, OF_V, OF_W, OF_Q = 30, 0, 6, 12, 18, 24
+# registers of each link for a block of columns: its motion, then of_w of the link alone
+MOTION = VARIATION + 6
+
+Columns = namedtuple("Columns", "N X A L")
+"""Variations of q, v, a and the multipliers along the columns of a linear model, padded."""
+
+Prepared = namedtuple("Prepared", "world bodies M E S MS inverse columns variations")
+"""What all weights share: kinematics and bodies; the inertia matrix and the rows E of cut joints' coordinates; S, M S
+and the inverse of S^T M S; the columns, and the variations of all links along them, block by block."""
+
+Weighed = namedtuple("Weighed", "mu rows readers adjoints rates")
+"""What belongs to one weighted sum: mu, weights of the rows and of cut joints' coordinates (`RowWeights`), wrenches of
+the links and their variations along a block of columns."""
 
 
 @inline
@@ -57,8 +72,9 @@ def push(lane, links, i, what, F):
 
 
 @kernel_in_place
-def put_links(model, mu, world, bodies, adjoints):
-    """W of all links and the wrenches of each alone; needs `put_bodies`."""
+def put_links(model, prepared, weighed):
+    """W of all links and the wrenches of each alone."""
+    (world, bodies), (mu, adjoints) = (prepared.world, prepared.bodies), (weighed.mu, weighed.adjoints)
     for i in range(link_count(model)):
         w, V, I = weighed_twist(SCALAR, adjoints, parent(model, i)), twist_of(SCALAR, world, i), get_inertia(
             SCALAR, bodies, of_body(i, 0))
@@ -109,8 +125,9 @@ def spring_gradient(model, q, mu, i, of_q):
 
 
 @kernel_in_place
-def put_gradient(model, q, mu, world, adjoints, of_q, of_v):
+def put_gradient(model, q, world, weighed, of_q, of_v):
     """The gradient by q and v (nv each); needs `sum_inward`."""
+    mu, adjoints = weighed.mu, weighed.adjoints
     for i in range(link_count(model)):
         p = parent(model, i)
         Vp, Ap, Wp = twist_of(SCALAR, world, p), acceleration_of(SCALAR, model, world, p), weighed_twist(
@@ -131,24 +148,34 @@ def put_gradient(model, q, mu, world, adjoints, of_q, of_v):
 
 
 @kernel_in_place
-def vary_links(model, world, bodies, columns, b, variations, adjoints, rates):
-    """Variations of the motion, of W, and of the wrenches of each link alone, along block b of the columns."""
+def vary_motions(model, world, bodies, columns, b, variations):
+    """Variations of the motion of all links along block b of the columns, and of of_w of each link alone."""
     vary_velocities(SCALAR, model, world, columns.N, columns.X, b, variations)
     vary_accelerations(SCALAR, model, world, True, columns.X, b, variations)
     for i in range(link_count(model)):
+        I, P = get_inertia(SCALAR, bodies, of_body(i, 0)), get6(SCALAR, bodies, of_body(i, MOMENTUM))
+        dA = add6(variation_of(variations, i, DA), put_added(SCALAR, model, world, i, columns.A, b, variations))
+        V, dV = twist_of(SCALAR, world, i), variation_of(variations, i, DV)
+        dF = add6(inertia_times(I, dA), add6(minus_ad_dual(dV, P), minus_ad_dual(V, inertia_times(I, dV))))
+        put6(LANES, variations, VARIATION * link_count(model) + 6 * i, dF)
+
+
+@kernel_in_place
+def vary_links(model, prepared, variations, adjoints, rates):
+    """Variations of W and of the wrenches of each link alone, from those of the motion."""
+    world, bodies = prepared.world, prepared.bodies
+    for i in range(link_count(model)):
         p, I, P = parent(model, i), get_inertia(SCALAR, bodies, of_body(i, 0)), get6(
             SCALAR, bodies, of_body(i, MOMENTUM))
-        dA = add6(variation_of(variations, i, DA), put_added(SCALAR, model, world, i, columns.A, b, variations))
         V, dV, w = twist_of(SCALAR, world, i), variation_of(variations, i, DV), weighed_twist(SCALAR, adjoints, i)
         turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
         dW = add6(weighed_twist(LANES, rates, p), ad(weighed_twist(SCALAR, adjoints, p), turn))
         dP = inertia_times(I, dV)
         of_v = sub6(inertia_times(I, add6(ad(dW, V), ad(w, dV))), add6(minus_ad_dual(dW, P), minus_ad_dual(w, dP)))
-        of_w = add6(inertia_times(I, dA), add6(minus_ad_dual(dV, P), minus_ad_dual(V, dP)))
         put6(LANES, rates, LINK * i + W, dW)
         put6(LANES, rates, LINK * i + OF_A, inertia_times(I, dW))
         put6(LANES, rates, LINK * i + OF_V, of_v)
-        put6(LANES, rates, LINK * i + OF_W, of_w)
+        put6(LANES, rates, LINK * i + OF_W, get6(LANES, variations, VARIATION * link_count(model) + 6 * i))
         put6(LANES, rates, LINK * i + OF_Q, zero6(LANES))
 
 
@@ -193,9 +220,10 @@ def varied_dual(x, F):
 
 
 @kernel_in_place
-def vary_gradient(model, q, mu, world, columns, b, variations, adjoints, rates, of_motion):
+def vary_gradient(model, q, prepared, weighed, b, variations, of_motion):
     """Block b of the variations of the gradient by q, v and a: three padded matrices with nv rows."""
-    of_q, of_v, of_a = of_motion
+    (of_q, of_v, of_a), (mu, _, _, adjoints, rates) = of_motion, weighed
+    world, N = prepared.world, prepared.columns.N
     links, width = (adjoints, rates), of_q.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
         p, (turn, Vp, Ap, Wp) = parent(model, i), seen_from_joint(model, world, variations, links, i)
@@ -210,7 +238,7 @@ def vary_gradient(model, q, mu, world, columns, b, variations, adjoints, rates, 
             store(LANES, of_v, width * j + b, dot6(Sj, by_v))
             store(LANES, of_a, width * j + b, dot6(Sj, F_a[1]))
         if dof_count(model, i) > 1 and has_rotation_spring(model, i):
-            spring_rates(model, q, mu, columns.N, i, b, of_q)
+            spring_rates(model, q, mu, N, i, b, of_q)
         if p >= 0:
             accumulate6(LANES, rates, LINK * p + OF_A, wrench_back(F_a, turn)[1])
             accumulate6(LANES, rates, LINK * p + OF_V, wrench_back(on, turn)[1])

@@ -24,16 +24,19 @@ from collections import namedtuple
 
 from liedyn.lie.algebra import minus_ad_dual, scale6
 from liedyn.linear.choice import reads_cuts
+from liedyn.linear.second.adjoint_contacts import add_contacts, hold_contacts, vary_contacts
 from liedyn.linear.second.adjoint_cuts import RowWeights, add_cuts, hold_cuts, vary_cuts
-from liedyn.linear.second.adjoint_recursion import LINK, put_gradient, put_links, sum_inward, vary_gradient, vary_links
-from liedyn.linear.sensitivity.link_sensitivity import Columns
+from liedyn.linear.second.adjoint_recursion import (
+    LINK, MOTION, Columns, Prepared, Weighed, put_gradient, put_links, sum_inward, vary_gradient, vary_links,
+    vary_motions,
+)
 from liedyn.linear.space import COORDINATES, SPACE
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import (
-    add_product, add_products_in_registers, add_transposed_product, at, clear, padded, put_element, solve_rows,
+    add_product, add_products_in_registers, add_transposed_product, at, clear, padded, put_element, solve_rows_for,
 )
 from liedyn.machine.simd.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, vector_in,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector, vector_in,
 )
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows, reader_rows
@@ -47,35 +50,38 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import STATE
 from liedyn.mechanics.tree.crba import crba_kernel, crba_size
 from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
-from liedyn.mechanics.tree.tangent_recursion import BODY, VARIATION, get_block6, put_bodies
+from liedyn.mechanics.tree.tangent_recursion import BODY, get_block6, put_bodies
 from liedyn.model.constraint_records import is_long
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_count
 
 MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_accelerations")
 """Weights of displacements, velocities and accelerations (nv each), of the rates of coordinates in their own tangent
-(nv, `RateWeights`), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
+(nv, `RateWeights`), and of the velocities and accelerations of cut joints' coordinates (nz each); or rows of them."""
 
 RateWeights = namedtuple("RateWeights", "y w")
-"""Weights of the rates of the coordinates y, and of the velocities w, of a local state space."""
+"""Weights of the rates of the coordinates y, and of the velocities w, of a local state space; or rows of them."""
 
-Weighed = namedtuple("Weighed", "mu rows readers lam reads")
-"""mu, the weights of rows and of cut joints' coordinates, the multipliers, and whether such coordinates are read."""
+SumWeights = namedtuple("SumWeights", "y w a lam")
+"""Rows of weights of the rates of y and w, of all accelerations, and of the multipliers."""
 
-WEIGHTS = group(MotionWeights, *[VECTOR] * 6)
-RATES = group(RateWeights, *[VECTOR] * 2)
+Room = namedtuple("Room", "weighed left of_q of_v scratch of_motion of_lam lam_2 P")
+"""Workspaces for one weighted sum after the other."""
+
+ONE, ONE_RATE = group(MotionWeights, *[VECTOR] * 6), group(RateWeights, *[VECTOR] * 2)
+MANY, SUMS = group(MotionWeights, *[MATRIX] * 6), group(SumWeights, *[MATRIX] * 4)
 
 
 @kernel_in_place
 def motion_hessian_size(model, p_y, p_w, nu):
-    """Size of the workspace of `motion_hessian`."""
+    """Size of the workspace of `motion_hessian` and `motion_hessians`."""
     n, m, nz, x, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], p_y + p_w, link_count(model)
-    of_links = links * (BODY + LINK + WIDTH * (VARIATION + LINK)) + world_size(model)
-    reduced = n * n + crba_size(model) + 2 * n * padded(p_w) + p_w * padded(p_w + 1)
+    of_links = links * (BODY + LINK + padded(x) * MOTION + WIDTH * LINK) + world_size(model)
+    reduced = n * n + crba_size(model) + 2 * n * padded(p_w) + 2 * p_w * padded(p_w)
     multipliers = m * padded(x + nu) + 3 * multipliers_size(SCALAR, model) + WIDTH * m + 6 * m
     columns = (3 * n + m + x + nu) * padded(x)
     positions = elimination_size(SCALAR, model) + m * n + padded(n)
-    return of_links + reduced + multipliers + columns + positions + 4 * n + nz * (3 + n) + WIDTH * 48
+    return of_links + reduced + multipliers + columns + positions + 5 * n + nz * (4 + n) + WIDTH * 48
 
 
 @kernel_in_place
@@ -84,43 +90,64 @@ def model_hessian_size(model, p_y, p_w, nu):
     return motion_hessian_size(model, p_y, p_w, nu) + 4 * model.ints[NV] + 2 * model.ints[N_VIRTUAL] + WIDTH * 8
 
 
+@kernel_in_place
+def model_hessians_size(model, count, p_y, p_w, nu):
+    """Size of the workspace of `model_hessians` for `count` weighted sums."""
+    own = count * (4 * model.ints[NV] + 2 * model.ints[N_VIRTUAL])
+    return motion_hessian_size(model, p_y, p_w, nu) + own + WIDTH * 8
+
+
 # ---- the adjoint equations
 
 
 @inline
-def add_readers(E, weights, factor, out):
-    """out += factor E^T weights: what cut joints' coordinates weigh, as weights of all velocities."""
-    for k in range(weights.size):
-        x = factor * load(SCALAR, weights, k)
+def add_readers(E, weights, k, factor, out):
+    """out += factor E^T weights[k]: what cut joints' coordinates weigh, as weights of all velocities."""
+    for r in range(weights.shape[1]):
+        x = factor * at(weights, k, r)
         for j in range(out.size if x != 0.0 else 0):
-            out[j] += x * at(E, k, j)
+            out[j] += x * at(E, r, j)
 
 
 @inline
-def put_mu(weights, E, M, X, p_y, S, MS, reduced, mu, left):
-    """mu, with S^T M S m = -S^T nu_a, and left = -(M mu + nu_a); nu_a includes the readers' accelerations."""
-    n, p = mu.size, reduced.shape[0]
+def put_inertia(X, p_y, prepared, identity):
+    """S, M S and the inverse of S^T M S, with as much scratch."""
+    S, MS, inverse = prepared.S, prepared.MS, prepared.inverse
+    n, p = S.shape[0], identity.shape[0]
     clear(S)
     clear(MS)
-    clear(reduced)
+    clear(inverse)
+    clear(identity)
     for j in range(n):
-        left[j], mu[j] = -weights.a[j], 0.0
         for s in range(p):
             put_element(SCALAR, S, j, s, at(X, j, p_y + s))
-    add_readers(E, weights.reader_accelerations, -1.0, left)
-    add_product(SCALAR, 1.0, M, n, S, MS)
-    add_transposed_product(S, 0, p, MS, reduced)
+    add_product(SCALAR, 1.0, prepared.M, n, S, MS)
+    add_transposed_product(S, 0, p, MS, identity)
+    for s in range(p):
+        put_element(SCALAR, inverse, s, s, 1.0)
+    solve_rows_for(SCALAR, identity, inverse)
+
+
+@inline
+def put_mu(prepared, k, weights, mu, left):
+    """mu, with S^T M S m = -S^T nu_a, and left = -(M mu + nu_a); nu_a includes the readers' accelerations."""
+    S, n, p = prepared.S, mu.size, prepared.inverse.shape[0]
+    for j in range(n):
+        left[j], mu[j] = -at(weights.a, k, j), 0.0
+    add_readers(prepared.E, weights.reader_accelerations, k, -1.0, left)
     for s in range(p):
         total = 0.0
         for j in range(n):
             total += at(S, j, s) * left[j]
-        put_element(SCALAR, reduced, s, p, total)
-    solve_rows(SCALAR, reduced)
-    for s in range(p):
-        m = at(reduced, s, p)
-        for j in range(n):
-            mu[j] += at(S, j, s) * m
-            left[j] -= at(MS, j, s) * m
+        for t in range(p if total != 0.0 else 0):
+            m = total * at(prepared.inverse, s, t)
+            for j in range(n):
+                mu[j] += at(S, j, t) * m
+    for j in range(n):
+        total = 0.0
+        for i in range(n):
+            total += at(prepared.M, j, i) * mu[i]
+        left[j] -= total
 
 
 @inline
@@ -170,14 +197,16 @@ def put_multiplier_columns(model, e, balance, left, column, L):
 
 
 @inline
-def put_gradient_of_all(model, state, world, bodies, weighed, adjoints, of_q, of_v):
+def put_gradient_of_all(model, q, lam, reads, prepared, room):
     """The gradient by q and v of the weighted sum of the equations of motion and of all rows."""
-    put_links(model, weighed.mu, world, bodies, adjoints)
-    add_cuts(model, world, False, weighed.rows, weighed.lam, adjoints)
-    if weighed.reads:
-        add_cuts(model, world, True, weighed.readers, weighed.lam, adjoints)
-    sum_inward(model, world, adjoints)
-    put_gradient(model, state.q, weighed.mu, world, adjoints, of_q, of_v)
+    world, weighed = prepared.world, room.weighed
+    put_links(model, prepared, weighed)
+    add_cuts(model, world, False, lam, weighed)
+    add_contacts(model, world, lam, weighed)
+    if reads:
+        add_cuts(model, world, True, lam, weighed)
+    sum_inward(model, world, weighed.adjoints)
+    put_gradient(model, q, world, weighed, room.of_q, room.of_v)
 
 
 @inline
@@ -252,103 +281,185 @@ def put_products(columns, sizes, of_motion, of_lam, P, H):
 
 
 @inline
-def put_weights(model, weights, rows, readers):
+def put_weights(k, weights, weighed):
     """No weights of the rows yet; those of cut joints' coordinates as given."""
-    for k in range(rows.phi.size):
-        rows.phi[k] = rows.psi[k] = rows.residual[k] = 0.0
-    for k in range(readers.phi.size):
-        readers.phi[k], readers.psi[k] = weights.reader_accelerations[k], weights.reader_rates[k]
-        readers.residual[k] = 0.0
+    rows, readers = weighed.rows, weighed.readers
+    for r in range(rows.phi.size):
+        rows.phi[r] = rows.psi[r] = rows.residual[r] = 0.0
+    for r in range(readers.phi.size):
+        readers.phi[r], readers.psi[r] = at(weights.reader_accelerations, k, r), at(weights.reader_rates, k, r)
+        readers.residual[r] = 0.0
 
 
 @inline
-def minus_sum(a, b, out):
-    for j in range(b.size):
-        out[j] = -(a[j] + b[j])
+def minus_sum(a, b, k, out):
+    """out = -(a + b[k])."""
+    for j in range(out.size):
+        out[j] = -(a[j] + at(b, k, j))
 
 
-@late(MODEL, STATE, COORDINATES, WEIGHTS, VECTOR, VECTOR, SPACE, MATRIX)
-def motion_hessian(model, state, coordinates, weights, e, work, space, H):
-    """H (x + nu, x + nu): the Hessian of the motion with these weights by (y, w, u), at a linearized state.
+@inline
+def put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room):
+    """The adjoint equations of weighted sum k: weights of all rows, and the wrenches of the links."""
+    (R_y, virtual_y, R_w, virtual_w), (rows, readers) = coordinates, (room.weighed.rows, room.weighed.readers)
+    reads, left, begin = reads_cuts(virtual_y) or reads_cuts(virtual_w), room.left, work[0]
+    put_weights(k, weights, room.weighed)
+    put_mu(prepared, k, weights, room.weighed.mu, left)
+    if space.lam.size > 0:
+        minimum_norm_multipliers(SCALAR, model, e, left, room.scratch, rows.phi)
+        put_gradient_of_all(model, state.q, space.lam, reads, prepared, room)
+        minus_sum(room.of_v, weights.v, k, left)
+        leave_to_rows((R_w, virtual_w), prepared.E, space.X, virtual_y.size, left, readers.psi)
+        minimum_norm_multipliers(SCALAR, model, e, left, room.scratch, rows.psi)
+    put_gradient_of_all(model, state.q, space.lam, reads, prepared, room)
+    if space.lam.size > 0:
+        minus_sum(room.of_q, weights.q, k, left)
+        leave_to_rows((R_y, virtual_y), prepared.E, space.N, 0, left, readers.residual)
+        hold_positions(model, e, space.G, left, work, rows.residual)
+        hold_cuts(model, prepared.world, False, room.weighed)
+        hold_contacts(model, prepared.world, room.weighed)
+        if reads:
+            hold_cuts(model, prepared.world, True, room.weighed)
+    work[0] = begin
+
+
+@inline
+def put_columns(model, state, turn, lam, reads, prepared, room, sizes, H):
+    """The second variations along all columns."""
+    columns, weighed = prepared.columns, room.weighed
+    m, size = lam.size, WIDTH * MOTION * link_count(model)
+    for b in range(room.P.shape[1] // WIDTH):
+        variations = vector_in(prepared.variations, b * size, size)
+        for r in range(m):
+            store(LANES, room.lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
+        vary_links(model, prepared, variations, weighed.adjoints, weighed.rates)
+        vary_cuts(model, prepared.world, False, (lam, room.lam_2), weighed, b, variations, room.of_lam)
+        vary_contacts(model, prepared.world, (lam, room.lam_2), weighed, b, variations, room.of_lam)
+        if reads:
+            vary_cuts(model, prepared.world, True, (lam, room.lam_2), weighed, b, variations, room.of_lam)
+        vary_gradient(model, state.q, prepared, weighed, b, variations, room.of_motion)
+        add_turns(model, turn, columns, b, room.of_motion)
+    put_products(columns, sizes, room.of_motion, room.of_lam, room.P, H)
+
+
+@late(MODEL, STATE, COORDINATES, MANY, VECTOR, VECTOR, SPACE, MATRIX)
+def motion_hessians(model, state, coordinates, weights, e, work, space, H):
+    """H (count (x + nu), x + nu): the Hessians of the motion with each row of weights by (y, w, u).
 
     Arguments as for `model_hessian`.
     """
     n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
-    (R_y, virtual_y, R_w, virtual_w), x = coordinates, space.A.shape[0]
-    p_y, p_w, nu, reads = virtual_y.size, virtual_w.size, H.shape[0] - x, reads_cuts(virtual_y) or reads_cuts(virtual_w)
+    (_, virtual_y, _, virtual_w), x, c = coordinates, space.A.shape[0], H.shape[1]
+    p_y, p_w, reads = virtual_y.size, virtual_w.size, reads_cuts(virtual_y) or reads_cuts(virtual_w)
+    size = WIDTH * MOTION * links
     work[0] = first_place(work)
-    world, bodies, adjoints = (
-        take_vector(work, world_size(model)), take_vector(work, BODY * links), take_vector(work, LINK * links))
-    M, E, L = take_matrix(work, n, n), take_matrix(work, nz, n), take_matrix(work, m, padded(x + nu))
-    left, mu, of_q, of_v = take_vector(work, n), take_vector(work, n), take_vector(work, n), take_vector(work, n)
-    rows = RowWeights(take_vector(work, m), take_vector(work, m), take_vector(work, m))
-    readers = RowWeights(take_vector(work, nz), take_vector(work, nz), take_vector(work, nz))
-    reduced, scratch = take_matrix(work, p_w, padded(p_w + 1)), take_vector(work, multipliers_size(SCALAR, model))
-    weighed = Weighed(mu, rows, readers, space.lam, reads)
-
-    crba_kernel(SCALAR, model, state.q, take_vector(work, crba_size(model)), M)
-    world_positions(SCALAR, model, state.q, world)
-    world_velocities(SCALAR, model, state.v, world)
-    put_bodies(SCALAR, model, state.v, space.a, state.f_ext, world, bodies)
+    L = take_matrix(work, m, padded(c))
+    prepared = Prepared(
+        take_vector(work, world_size(model)), take_vector(work, BODY * links), take_matrix(work, n, n),
+        take_matrix(work, nz, n), take_matrix(work, n, padded(p_w)), take_matrix(work, n, padded(p_w)),
+        take_matrix(work, p_w, padded(p_w)), Columns(space.N, space.X, space.da, L),
+        take_vector(work, size * (padded(x) // WIDTH)))
+    weighed = Weighed(
+        take_vector(work, n), RowWeights(take_vector(work, m), take_vector(work, m), take_vector(work, m)),
+        RowWeights(take_vector(work, nz), take_vector(work, nz), take_vector(work, nz)),
+        take_vector(work, LINK * links), take_vector(work, WIDTH * LINK * links))
+    room = Room(
+        weighed, take_vector(work, n), take_vector(work, n), take_vector(work, n),
+        take_vector(work, multipliers_size(SCALAR, model)),
+        (take_matrix(work, n, padded(x)), take_matrix(work, n, padded(x)), take_matrix(work, n, padded(x))),
+        take_matrix(work, m, padded(x)), take_vector(work, WIDTH * m), take_matrix(work, c, padded(x)))
+    crba_kernel(SCALAR, model, state.q, take_vector(work, crba_size(model)), prepared.M)
+    world_positions(SCALAR, model, state.q, prepared.world)
+    world_velocities(SCALAR, model, state.v, prepared.world)
+    put_bodies(SCALAR, model, state.v, space.a, state.f_ext, prepared.world, prepared.bodies)
     if reads:
-        reader_rows(SCALAR, model, world, E)
-    put_weights(model, weights, rows, readers)
-    put_mu(weights, E, M, space.X, p_y, take_matrix(work, n, padded(p_w)), take_matrix(work, n, padded(p_w)), reduced,
-           mu, left)
+        reader_rows(SCALAR, model, prepared.world, prepared.E)
+    put_inertia(space.X, p_y, prepared, take_matrix(work, p_w, padded(p_w)))
+    clear(room.of_lam)
     if m > 0:
         if is_long(model):
             complete_terms(model, space.M, space.G)
-        minimum_norm_multipliers(SCALAR, model, e, left, scratch, rows.phi)
-        put_multiplier_columns(model, e, space.balance, left, take_vector(work, m), L)
-        put_gradient_of_all(model, state, world, bodies, weighed, adjoints, of_q, of_v)
-        minus_sum(of_v, weights.v, left)
-        leave_to_rows((R_w, virtual_w), E, space.X, p_y, left, readers.psi)
-        minimum_norm_multipliers(SCALAR, model, e, left, scratch, rows.psi)
-    put_gradient_of_all(model, state, world, bodies, weighed, adjoints, of_q, of_v)
-    if m > 0:
-        minus_sum(of_q, weights.q, left)
-        leave_to_rows((R_y, virtual_y), E, space.N, 0, left, readers.residual)
-        hold_positions(model, e, space.G, left, work, rows.residual)
-        hold_cuts(model, world, False, rows, adjoints)
-        if reads:
-            hold_cuts(model, world, True, readers, adjoints)
-    columns = Columns(space.N, space.X, space.da, L)
-    put_columns(model, state, weights.turn, weighed, world, bodies, adjoints, columns, work, H, p_y, x)
+        put_multiplier_columns(model, e, space.balance, room.left, take_vector(work, m), L)
+    for b in range(padded(x) // WIDTH):
+        vary_motions(model, prepared.world, prepared.bodies, prepared.columns, b,
+                     vector_in(prepared.variations, b * size, size))
+    for k in range(weights.q.shape[0]):
+        put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room)
+        put_columns(model, state, vector_in(weights.turn, k * n, n), space.lam, reads, prepared, room, (p_y, x, c - x),
+                    matrix_in(H, k * c * c, c, c))
 
 
 @inline
-def put_columns(model, state, turn, weighed, world, bodies, adjoints, columns, work, H, p_y, x):
-    """The second variations along all columns, with `weighed` adjoints."""
-    mu, rows, readers, lam, reads = weighed
-    n, m, links, w = mu.size, lam.size, link_count(model), padded(x)
-    variations, rates = take_vector(work, WIDTH * VARIATION * links), take_vector(work, WIDTH * LINK * links)
-    of_motion = take_matrix(work, n, w), take_matrix(work, n, w), take_matrix(work, n, w)
-    of_lam, lam_2, P = take_matrix(work, m, w), take_vector(work, WIDTH * m), take_matrix(work, H.shape[0], w)
-    clear(of_lam)
-    for b in range(w // WIDTH):
-        for r in range(m):
-            store(LANES, lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
-        vary_links(model, world, bodies, columns, b, variations, adjoints, rates)
-        vary_cuts(model, world, False, rows, (lam, lam_2), b, variations, adjoints, rates, of_lam)
-        if reads:
-            vary_cuts(model, world, True, readers, (lam, lam_2), b, variations, adjoints, rates, of_lam)
-        vary_gradient(model, state.q, mu, world, columns, b, variations, adjoints, rates, of_motion)
-        add_turns(model, turn, columns, b, of_motion)
-    put_products(columns, (p_y, x, H.shape[0] - x), of_motion, of_lam, P, H)
-
-
-@inline
-def add_rows(rows, virtual, weights, out, readers):
+def add_rows(rows, virtual, weights, k, out, readers):
     """out += R^T weights for rows R of the tree; the weights of cut joints' coordinates are added to `readers`."""
+    n, nz = rows.shape[1], readers.shape[1]
     for s in range(virtual.size):
+        x = at(weights, k, s)
         if virtual[s] >= 0:
-            readers[virtual[s]] += weights[s]
+            store(SCALAR, readers, nz * k + virtual[s], load(SCALAR, readers, nz * k + virtual[s]) + x)
         else:
-            for j in range(out.size):
-                out[j] += weights[s] * at(rows, s, j)
+            for j in range(n if x != 0.0 else 0):
+                store(SCALAR, out, n * k + j, load(SCALAR, out, n * k + j) + x * at(rows, s, j))
 
 
-@late(MODEL, STATE, COORDINATES, RATES, VECTOR, VECTOR, SPACE, MATRIX)
+@inline
+def put_turns(model, v, turn, of_q):
+    """of_q, the weights of displacements that the rates R ad(d, v) have, for weights R^T y of rates in `turn`."""
+    for i in range(link_count(model)):
+        first, count = first_dof(model, i), dof_count(model, i)
+        if count > 1:
+            zero = 0.0, 0.0, 0.0
+            c, V = (get3(SCALAR, turn, first), zero), (get3(SCALAR, v, first), zero)
+            if count == 6:
+                c, V = (c[0], get3(SCALAR, turn, first + 3)), (V[0], get3(SCALAR, v, first + 3))
+            by_q = minus_ad_dual(V, c)
+            for k in range(3):
+                store(SCALAR, of_q, first + k, by_q[0][k])
+                if count == 6:
+                    store(SCALAR, of_q, first + 3 + k, by_q[1][k])
+
+
+@late(MODEL, STATE, COORDINATES, SUMS, VECTOR, VECTOR, SPACE, MATRIX)
+def model_hessians(model, state, coordinates, weights, e, work, space, H):
+    """H (count (x + nu), x + nu): the Hessians of sums with each row of weights, by (y, w, u).
+
+    Arguments as for `model_hessian`.
+    """
+    n, nz, (R_y, virtual_y, R_w, virtual_w) = model.ints[NV], model.ints[N_VIRTUAL], coordinates
+    count, nu = weights.y.shape[0], H.shape[1] - space.A.shape[0]
+    work[0] = first_place(work)
+    given = MotionWeights(
+        take_matrix(work, count, n), take_matrix(work, count, n), take_matrix(work, count, n),
+        take_matrix(work, count, n), take_matrix(work, count, nz), take_matrix(work, count, nz))
+    rest = take_vector(work, motion_hessian_size(model, virtual_y.size, virtual_w.size, nu))
+    for j in range(count * n):
+        store(SCALAR, given.q, j, 0.0)
+        store(SCALAR, given.turn, j, 0.0)
+        store(SCALAR, given.a, j, load(SCALAR, weights.a, j) if weights.a.size > 0 else 0.0)
+    for j in range(count * nz):
+        store(SCALAR, given.reader_rates, j, 0.0)
+        store(SCALAR, given.reader_accelerations, j, 0.0)
+    for k in range(count):
+        add_rows(R_w, virtual_w, weights.w, k, given.a, given.reader_accelerations)
+        add_rows(R_y, virtual_y, weights.y, k, given.turn, given.reader_rates)
+        put_turns(model, state.v, vector_in(given.turn, n * k, n), vector_in(given.q, n * k, n))
+        for j in range(n * k, n * (k + 1)):
+            store(SCALAR, given.v, j, load(SCALAR, given.turn, j))
+    motion_hessians(model, state, coordinates, given, e, rest, space, H)
+
+
+@late(MODEL, STATE, COORDINATES, ONE, VECTOR, VECTOR, SPACE, MATRIX)
+def motion_hessian(model, state, coordinates, weights, e, work, space, H):
+    """H (x + nu, x + nu): the Hessian of the motion with these weights by (y, w, u), as `model_hessian`."""
+    q, v, a, turn, rates, accelerations = weights
+    motion_hessians(
+        model, state, coordinates,
+        MotionWeights(matrix_in(q, 0, 1, q.size), matrix_in(v, 0, 1, v.size), matrix_in(a, 0, 1, a.size),
+                      matrix_in(turn, 0, 1, turn.size), matrix_in(rates, 0, 1, rates.size),
+                      matrix_in(accelerations, 0, 1, rates.size)), e, work, space, H)
+
+
+@late(MODEL, STATE, COORDINATES, ONE_RATE, VECTOR, VECTOR, SPACE, MATRIX)
 def model_hessian(model, state, coordinates, weights, e, work, space, H):
     """H (x + nu, x + nu): the Hessian of weights.y . ydot + weights.w . wdot by (y, w, u); zero for u twice.
 
@@ -357,31 +468,6 @@ def model_hessian(model, state, coordinates, weights, e, work, space, H):
     numbers. For balls and free joints among y, ydot are the rates of displacements from a state that moves on with the
     velocity v, as in `liedyn.linear.local`: ydot = R (v + [d, v0] + [d, v - v0]/2).
     """
-    n, nz, (R_y, virtual_y, R_w, virtual_w) = model.ints[NV], model.ints[N_VIRTUAL], coordinates
-    work[0] = first_place(work)
-    all_weights = take_matrix(work, 4, n)
-    given = MotionWeights(vector_in(all_weights, 0, n), vector_in(all_weights, n, n), vector_in(all_weights, 2 * n, n),
-                          vector_in(all_weights, 3 * n, n), take_vector(work, nz), take_vector(work, nz))
-    size = motion_hessian_size(model, virtual_y.size, virtual_w.size, H.shape[0] - space.A.shape[0])
-    rest = take_vector(work, size)
-    for k in range(all_weights.size):
-        store(SCALAR, all_weights, k, 0.0)
-    for k in range(nz):
-        given.reader_rates[k] = given.reader_accelerations[k] = 0.0
-    add_rows(R_w, virtual_w, weights.w, given.a, given.reader_accelerations)
-    add_rows(R_y, virtual_y, weights.y, given.turn, given.reader_rates)
-    for j in range(n):
-        given.v[j] = given.turn[j]
-    for i in range(link_count(model)):
-        first, count = first_dof(model, i), dof_count(model, i)
-        if count > 1:
-            zero = 0.0, 0.0, 0.0
-            c, v = (get3(SCALAR, given.turn, first), zero), (get3(SCALAR, state.v, first), zero)
-            if count == 6:
-                c, v = (c[0], get3(SCALAR, given.turn, first + 3)), (v[0], get3(SCALAR, state.v, first + 3))
-            by_q = minus_ad_dual(v, c)
-            for k in range(3):
-                given.q[first + k] = by_q[0][k]
-                if count == 6:
-                    given.q[first + 3 + k] = by_q[1][k]
-    motion_hessian(model, state, coordinates, given, e, rest, space, H)
+    (y, w), none = weights, matrix_in(weights.y, 0, 0, 0)
+    sums = SumWeights(matrix_in(y, 0, 1, y.size), matrix_in(w, 0, 1, w.size), none, none)
+    model_hessians(model, state, coordinates, sums, e, work, space, H)

@@ -3,7 +3,7 @@ import numpy as np
 
 from liedyn.linear.local import linearize_in_place, linearize_size, new_space
 from liedyn.linear.lower_rows import complete_derivatives
-from liedyn.linear.second.hessian import RateWeights, model_hessian, model_hessian_size
+from liedyn.linear.second.hessian import SumWeights, model_hessians, model_hessians_size
 from liedyn.linear.space import Coordinates
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.simd.lanes import SCALAR
@@ -16,15 +16,15 @@ from liedyn.model.packed import NV
 
 @batch
 def second_states(begin, end, model, states, coordinates, actuators, weights, tolerance, H):
-    """H (states, weights, x + nu, x + nu): Hessians of weighted sums of the rates of linearized states; `weights` are
-    rows for y and w, the same at all states or (states, weights, p)."""
+    """H (states, weights, x + nu, x + nu): Hessians of weighted sums of the motion at linearized states; `weights` are
+    `SumWeights` (states, sums, size), or (1, sums, size) for all states."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     p_y, p_w, nu, n = virtual_y.size, virtual_w.size, actuators.shape[1], model.ints[NV]
     columns = padded(p_y + p_w + nu)
     lower, moved = np.empty((p_w, columns)), np.empty((n, columns))
     space = new_space(model, p_y, p_w, nu)
     own = np.empty(linearize_size(model, p_y, p_w, nu))
-    work = np.empty(model_hessian_size(model, p_y, p_w, nu))
+    work = np.empty(model_hessians_size(model, H.shape[1], p_y, p_w, nu))
     for b in range(begin, end):
         chosen = Coordinates(R_y[min(b, R_y.shape[0] - 1)], virtual_y, R_w[min(b, R_w.shape[0] - 1)], virtual_w)
         state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
@@ -33,7 +33,7 @@ def second_states(begin, end, model, states, coordinates, actuators, weights, to
             continue
         complete_derivatives(SCALAR, p_y, actuators, space, lower, moved)
         e = own[first_place(own):]
-        for k in range(H.shape[1]):
-            of_state = min(b, weights.y.shape[0] - 1)
-            each = RateWeights(weights.y[of_state, k], weights.w[of_state, k])
-            model_hessian(model, state, chosen, each, e, work, space, H[b, k])
+        own_weights = min(b, weights.y.shape[0] - 1)
+        each = SumWeights(
+            weights.y[own_weights], weights.w[own_weights], weights.a[own_weights], weights.lam[own_weights])
+        model_hessians(model, state, chosen, each, e, work, space, H[b].reshape(-1, H.shape[3]))

@@ -1,0 +1,167 @@
+"""Second derivatives of linear models: against fifty digits, and as laws on random mechanisms."""
+import pickle
+
+import mpmath
+import numpy as np
+import pytest
+from exact_robots import DIGITS, ExactRobot
+from hypothesis import given
+from random_mechanisms import built, laws, moving, plans
+
+import liedyn as ld
+from liedyn.machine.errors import ConditionWarning, LiedynError
+from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
+
+
+def closed_near(robot, q, rows, dy):
+    """The configuration whose chosen coordinates differ by dy from those of q."""
+    found, holonomic = q, robot.holonomic
+    for _ in range(8):
+        left = np.concatenate([ld.closure_error(robot, found)[holonomic], rows @ ld.difference(robot, q, found) - dy])
+        Z = np.vstack([ld.constraint_jacobian(robot, found)[holonomic], rows])
+        found = ld.integrate(robot, found, -np.linalg.lstsq(Z, left, rcond=1e-9)[0])
+    return found
+
+
+def velocity_with(robot, q, rows, rates):
+    G = ld.constraint_jacobian(robot, q)
+    b = -ld.constraints.velocity_error(robot, q, np.zeros(robot.nv))
+    return np.linalg.lstsq(np.vstack([G, rows]), np.concatenate([b, rates]), rcond=1e-9)[0]
+
+
+def random_state(robot, seed=0):
+    """Coordinates and velocities that describe a state off home, and this state (q, v, u)."""
+    rng = np.random.default_rng(seed)
+    y = choose_positions(robot, robot.home, None, 1e-9)
+    q = closed_near(robot, robot.home, y.rows, 0.1 * rng.normal(size=len(y.names)))
+    w = choose_speeds(robot, q, y, None, 1e-9)
+    v = velocity_with(robot, q, w.rows, rng.normal(size=len(w.names)))
+    return y, w, (q, v, rng.normal(size=len(robot.actuator_names)))
+
+
+def exact_second(robot, state, y, w, direction):
+    """Second derivatives of (f, a, lam) along a direction of (y, w, u), in fifty digits."""
+    q, v, u = state
+    p, r = len(y.names), len(w.names)
+    tau, du = robot.tree_actuators @ u, robot.tree_actuators @ direction[p + r:]
+    with mpmath.workdps(DIGITS):
+        h = mpmath.mpf(10) ** -12
+        exact = ExactRobot(robot, {}, y.names, w.names)
+        sides = [exact.at(q, v, tau, *(np.array([c * h * mpmath.mpf(float(x)) for x in part], object)
+                                       for part in (direction[:p], direction[p:p + r], du))) for c in (-1, 0, 1)]
+        found = ((sides[0] - 2 * sides[1] + sides[2]) / (h * h)).astype(float)
+    return np.split(found, [p + r, p + r + robot.nv])
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [
+    ("four_bar", 1e-11), ("five_bar", 1e-11), ("loader", 1e-10), ("shopping_cart", 1e-10), ("arm_on_circle", 1e-10)])
+def test_second_derivatives_agree_with_fifty_digits(name, tolerance):
+    robot = ld.load(name)
+    y, w, (q, v, u) = random_state(robot)
+    ss = ld.linearize(robot, q, v, u=u, independent=y.names, speeds=w.names, second=True)
+    columns, rng = len(ss.states) + len(u), np.random.default_rng(1)
+    for direction in rng.normal(size=(2, columns)):
+        exact = exact_second(robot, (q, v, u), y, w, direction)
+        for part, expected in zip((ss.second.f, ss.second.a), exact):
+            found = np.einsum("ijk,j,k->i", part, direction, direction)
+            assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
+
+
+def test_hessians_of_weighted_sums_are_sums_of_the_tensors():
+    robot = ld.load("loader")
+    y, w, (q, v, u) = random_state(robot)
+    rng = np.random.default_rng(2)
+    whole = ld.linearize(robot, q, v, u=u, second=True).second
+    weights = {"f": rng.normal(size=whole.f.shape[0]), "a": rng.normal(size=robot.nv)}
+    for given_weights in (weights["f"], weights):
+        found = ld.linearize(robot, q, v, u=u, second=given_weights).second
+        for part in ("f", "a") if isinstance(given_weights, dict) else ("f",):
+            tensor = getattr(whole, part)
+            expected = np.einsum("i,ijk", weights[part], tensor)
+            assert np.abs(getattr(found, part) - expected).max() < 1e-12 * np.abs(tensor).max()
+    for tensor in (whole.f, whole.a):
+        assert np.array_equal(tensor, tensor.swapaxes(1, 2)) and not tensor[:, 4:, 4:].any()
+
+
+@given(plans(bodies=4))
+@laws(10)
+def test_taylor_remainders_fall_with_the_third_power(plan):
+    robot, q, rng = built(plan)
+    v, tau = moving(robot, q, rng)
+    try:
+        ss = ld.linearize(robot, q, v, tau, independent="tangent", second=True)
+    except (LiedynError, ConditionWarning):
+        return
+    p, x = ss.K.shape[1], len(ss.states)
+    direction = rng.normal(size=x + robot.nv)
+    direction /= np.abs(direction).max() * max(1.0, np.abs(ss.A).max(initial=0.0)) ** 0.5
+    rows_y, rows_w = np.linalg.pinv(ss.K), np.linalg.pinv(ss.S)
+
+    def acceleration(h):
+        dy, dw, du = np.split(h * direction, [p, x])
+        there = closed_near(robot, q, rows_y, dy)
+        return ld.forward_dynamics(robot, there, velocity_with(robot, there, rows_w, rows_w @ v + dw), tau + du).a
+
+    expected = np.einsum("ijk,j,k->i", ss.second.a, direction, direction)
+    here, errors = acceleration(0.0), []
+    for h in (2e-2, 1e-2, 5e-3):
+        even = (acceleration(h) + acceleration(-h) - 2.0 * here) / (h * h)
+        errors.append(np.abs(even - expected).max())
+    scale = max(1.0, np.abs(expected).max(), np.abs(ss.a).max())
+    assert errors[2] < 1e-5 * scale or errors[2] < 0.35 * errors[1] < 0.12 * errors[0], (errors, scale)
+
+
+def test_rates_of_a_floating_base_are_of_second_order_in_its_own_tangent():
+    robot, rng = ld.load("solo12"), np.random.default_rng(3)
+    q, v = ld.random_configuration(robot, rng), rng.normal(size=robot.nv)
+    ss = ld.linearize(robot, q, v, np.zeros(robot.nv), second=True)
+    dx = rng.normal(size=2 * robot.nv)
+    d, dv = np.split(dx, 2)
+    bracket = np.concatenate([np.cross(d[:3], dv[:3]), np.cross(d[:3], dv[3:6]) + np.cross(d[3:6], dv[:3])])
+    found = np.einsum("ijk,j,k->i", ss.second.f[:robot.nv, :36, :36], dx, dx)
+    np.testing.assert_allclose(found[:6], bracket, rtol=0, atol=1e-12 * np.abs(bracket).max())
+    assert np.abs(found[6:]).max() == 0.0
+
+
+def test_batches_have_the_second_derivatives_of_their_states():
+    robot, rng = ld.load("five_bar"), np.random.default_rng(5)
+    states = [random_state(robot, seed)[2] for seed in range(3)]
+    q, v, u = (np.array(each) for each in zip(*states))
+    batch = ld.linearize(robot, q, v, u=u, independent=("q1", "q2"), second=True)
+    weights = rng.normal(size=(3, 4))
+    weighted = ld.linearize(robot, q, v, u=u, independent=("q1", "q2"), second=weights)
+    for b in range(3):
+        one = ld.linearize(robot, q[b], v[b], u=u[b], independent=("q1", "q2"), second=True)
+        np.testing.assert_allclose(batch.second.f[b], one.second.f, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(batch[b].second.a, one.second.a, rtol=0, atol=1e-12)
+        expected = np.einsum("i,ijk", weights[b], one.second.f)
+        np.testing.assert_allclose(weighted.second.f[b], expected, rtol=0, atol=1e-11)
+    again = pickle.loads(pickle.dumps(batch))
+    assert np.array_equal(again.second.f, batch.second.f)
+
+
+def test_taylor_is_the_linear_model_without_second_derivatives():
+    robot = ld.load("five_bar")
+    _, _, (q, v, u) = random_state(robot)
+    dx, du = np.random.default_rng(7).normal(size=(2, 3, 4))
+    first = ld.linearize(robot, q, v, u=u)
+    second = ld.linearize(robot, q, v, u=u, second=True)
+    linear = first.f0 + dx @ first.A.T + du @ first.B.T
+    np.testing.assert_allclose(first.taylor(dx, du), linear, rtol=0, atol=1e-12)
+    both = np.hstack([dx, du])
+    quadratic = np.einsum("ijk,bj,bk->bi", second.second.f, both, both) / 2
+    np.testing.assert_allclose(second.taylor(dx, du), linear + quadratic, rtol=0, atol=1e-11)
+
+
+def test_what_has_no_second_derivatives_is_named():
+    robot = ld.load("five_bar")
+    q, v = robot.home, np.zeros(4)
+    with pytest.raises(ld.InputError, match="there are weights of 'f', 'a'"):
+        ld.linearize(robot, q, v, v, second={"g": v})
+    with pytest.raises(ld.InputError, match="second weights of f must have shape"):
+        ld.linearize(robot, q, v, v, second=np.ones(3))
+    with pytest.raises(ld.InputError, match="weighted sum"):
+        ld.linearize(robot, q, v, v, second=np.ones(4)).taylor(np.zeros(4))
+    springy = ld.load("diagonal_spring")
+    with pytest.raises(ld.InputError, match="second derivatives of force elements"):
+        ld.linearize(springy, springy.home, np.zeros(springy.nv), np.zeros(springy.nv), second=True)
