@@ -50,6 +50,61 @@ def test_moving_pictures_have_their_frames(tmp_path, name):
     assert len(frames) == 3 and np.abs(frames[-1] - frames[0]).max() > 50
 
 
+@pytest.mark.parametrize("name", ["loader", "panda"])
+def test_a_moved_picture_is_a_new_one(name, pyplot):
+    """Artists that were moved show what artists made at that configuration show."""
+    from liedyn.look.drawing import Drawing
+    from liedyn.look.planes import plane_of, poses_of
+
+    robot, pictures = ld.load(name), []
+    q = ld.integrate(robot, robot.home, 0.2 * np.ones(robot.nv))
+    for way in ([q], [robot.home, q]):
+        normal = plane_of(robot, poses_of(robot, q))
+        ax = pyplot.figure(figsize=(3, 3)).add_subplot(projection=None if normal is not None else "3d")
+        drawing = Drawing(robot, ax, normal)
+        drawing.frame(*np.array([[-1.0, -1.0, -1.0], [3.0, 1.0, 1.0]])[:, :2 + (normal is None)])
+        for each in way:
+            drawing.move(poses_of(robot, each))
+        ax.figure.canvas.draw()
+        pictures.append(np.asarray(ax.figure.canvas.buffer_rgba()).copy())
+    np.testing.assert_array_equal(*pictures)
+
+
+def test_configurations_are_animated_without_a_run(tmp_path):
+    from PIL import Image
+
+    q = ld.close(LOADER, LOADER.home, boom=np.linspace(0.0, 0.3, 4), bucket=0.0)
+    animate = ld.plotting.animate
+    with Image.open(animate(LOADER, [0.0, 0.1, 0.2, 0.3], q, tmp_path / "lift.gif", rate=10.0)) as picture:
+        assert picture.n_frames == 4
+    for t, why in (([0.0, 0.1], "one time for each of 4"), ([0.0, 0.2, 0.1, 0.3], "in order"),
+                   ([0.0, 0.1, 0.2, np.inf], "finite"), ("abc", "times")):
+        with pytest.raises(ld.InputError, match=why):
+            animate(LOADER, t, q, tmp_path / "no.gif")
+
+
+def test_every_picture_of_a_motion_shows_all_of_it(pyplot):
+    """A free body flies far: it is inside the axes of its first and of its last picture."""
+    robot = floating(lambda b: None)
+    v = [0.0, 0.0, 0.0, 3.0, 0.0, 4.0]
+    tr = ld.simulate(robot, robot.home, v, 0.8)
+    from liedyn.look import animation
+    from liedyn.machine.progress import Progress
+
+    for picture in animation._pictures(robot, tr.t[[0, -1]], tr.q[[0, -1]], Progress(False, 0.0, 1.0, "")):
+        coloured = np.ptp(picture[..., :3].astype(int), axis=2) > 60
+        assert coloured.any() and not coloured[:5].any() and not coloured[:, :5].any() and not coloured[:, -5:].any()
+
+
+def test_meshes_are_drawn_with_fewer_faces(pyplot, tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.icosphere(subdivisions=5, radius=0.5).export(tmp_path / "ball.stl")
+    robot = floating(lambda b: b.shape("skin", "thing", "mesh", mesh=str(tmp_path / "ball.stl")))
+    seen = next(each for each in mechanism(robot, robot.home).collections if hasattr(each, "corners")).corners
+    assert 500 < len(seen) < 6000
+    np.testing.assert_allclose(np.ptp(seen.reshape(-1, 3), axis=0), 1.0, atol=0.03)
+
+
 def test_a_run_from_a_file_needs_its_robot(run, tmp_path):
     loaded = ld.Trajectory.load(run.save(tmp_path / "run"))
     for other in (loaded, pickle.loads(pickle.dumps(run))):
@@ -127,7 +182,9 @@ def test_every_robot_is_drawn_on_axes_of_space(name, pyplot):
     ax = pyplot.figure(figsize=(2, 2)).add_subplot(projection="3d")
     mechanism(robot, robot.home, ax=ax)
     ax.figure.canvas.draw()
-    assert ax.lines
+    picture = np.asarray(ax.figure.canvas.buffer_rgba())[..., :3].astype(int)
+    faces = next(each for each in ax.collections if hasattr(each, "corners"))
+    assert len(faces.get_paths()) > 10 and (np.ptp(picture, axis=2) > 40).sum() > 50  # coloured, axes are grey
 
 
 def test_flat_axes_are_for_flat_mechanisms(pyplot):
@@ -167,9 +224,9 @@ def floating(declare):
 def test_bodies_that_nothing_holds_are_seen_in_their_size(declare, size, pyplot):
     robot = floating(declare)
     ax = mechanism(robot, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.3])
-    seen = np.hstack([np.array(line.get_data_3d()) for line in ax.lines])
-    np.testing.assert_allclose(np.ptp(seen, axis=1), size, rtol=1e-9)
-    assert abs(seen[2].mean() - 0.3) < 0.05
+    seen = next(each for each in ax.collections if hasattr(each, "corners")).corners.reshape(-1, 3)
+    np.testing.assert_allclose(np.ptp(seen, axis=0), size, rtol=1e-9)
+    assert abs(seen[:, 2].mean() - 0.3) < 0.05
     ax.figure.canvas.draw()
 
 

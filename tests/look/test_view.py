@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.look.plotting import poses_of
+from liedyn.look.planes import poses_of
+from liedyn.look import solids as scenery
+from liedyn.look.surfaces import triangles
 from liedyn.look.viewer import scene
-from liedyn.look.viewer.meshes import triangles
 from liedyn.look.viewer.player import Clock, Run, Swing
 from liedyn.look.viewer.posture import Posture
 
@@ -51,7 +52,7 @@ def by_hand(control, value):
 @pytest.mark.parametrize("name", ld.bundled())
 def test_every_robot_has_something_of_every_body_and_a_camera(name):
     robot = ld.load(name)
-    assert {each.body for each in scene.solids(robot)} >= set(robot.body_names)
+    assert {each.body for each in scenery.solids(robot)} >= set(robot.body_names)
     look = scene.camera(robot, robot.home)
     poses = poses_of(robot, robot.home)
     forward = look.target - look.position
@@ -64,7 +65,7 @@ def test_every_robot_has_something_of_every_body_and_a_camera(name):
 
 def test_bars_go_from_joint_to_joint():
     robot = ld.load("five_bar")
-    bars = [each for each in scene.solids(robot) if each.kind == "capsule" and each.body == "link1"]
+    bars = [each for each in scenery.solids(robot) if each.kind == "capsule" and each.body == "link1"]
     child = next(joint for joint in robot.model.joints if joint.parent == "link1")
     (one,) = bars
     ends = [(one.placement @ [0.0, 0.0, sign * one.size[1] / 2, 1.0])[:3] for sign in (-1, 1)]
@@ -79,7 +80,7 @@ def test_bars_go_from_joint_to_joint():
 ])
 def test_triangles_of_solids(kind, size, half):
     placement = ld.placement((1.0, 0.0, 0.0))
-    corners, faces = triangles(scene.Solid("a", kind, placement, size, (1.0, 0.0, 0.0, 1.0)), reach=4.0)
+    corners, faces = triangles(scenery.Solid("a", kind, placement, size, (1.0, 0.0, 0.0, 1.0)), reach=4.0)
     np.testing.assert_allclose(np.ptp(corners, axis=0) / 2, half, rtol=0.01)
     np.testing.assert_allclose((corners.max(axis=0) + corners.min(axis=0)) / 2, [1.0, 0.0, 0.0], atol=1e-9)
     assert faces.max() < len(corners)
@@ -88,7 +89,7 @@ def test_triangles_of_solids(kind, size, half):
 def test_meshes_are_scaled_and_missing_ones_named(tmp_path):
     trimesh = pytest.importorskip("trimesh")
     trimesh.creation.box(extents=(1.0, 1.0, 1.0)).export(tmp_path / "cube.stl")
-    solid = scene.Solid("a", "mesh", np.eye(4), (), (1, 0, 0, 1), str(tmp_path / "cube.stl"), (2.0, 1.0, 0.001))
+    solid = scenery.Solid("a", "mesh", np.eye(4), (), (1, 0, 0, 1), str(tmp_path / "cube.stl"), (2.0, 1.0, 0.001))
     corners, _ = triangles(solid)
     np.testing.assert_allclose(np.ptp(corners, axis=0), [2.0, 1.0, 0.001])
     with pytest.warns(ld.ModelWarning, match="'a': its mesh .*none.stl is not there"):
@@ -104,14 +105,14 @@ def test_shapes_of_files_are_drawn_as_they_are():
         b.frame("handle", "link1", (0.0, 0.2, 0.0))
         for name, body, kind, more in shapes:
             b.shape(name, body, kind, (0.1, 0.0, 0.0), **more)
-        return scene.solids(b.build())
+        return scenery.solids(b.build())
 
     robot = ld.load("five_bar")
     box = "box", "handle", "box", dict(size=(0.1, 0.2, 0.3), role="collision")
     first, second = drawn(box, ("ball", "link2", "sphere", dict(size=0.1, color=(0.0, 1.0, 0.0, 0.5))))
     assert first.placement[:3, 3].tolist() == [0.1, 0.2, 0.0]  # of the frame, in the body that holds it
     assert (first.role, first.kind, second.color) == ("collision", "box", (0.0, 1.0, 0.0, 0.5))
-    assert first.color == scene.colour(scene.COLOURS[robot.body_index("link1")])
+    assert first.color == scenery.colour(scenery.COLOURS[robot.body_index("link1")])
     with_bars = drawn(box)  # for collisions only: better than a bar, and the others have bars
     assert with_bars[0].role == "visual"
     assert {each.kind for each in with_bars if each.body == "link1"} == {"box", "cylinder"}
@@ -125,7 +126,7 @@ def test_bodies_whose_meshes_are_missing_are_drawn_otherwise(tmp_path):
         b.shape(body, body, "mesh", mesh=str(tmp_path / ("there.stl" if body == "link1" else "none.stl")))
     b.shape("ball", "link2", "sphere", size=0.1, role="collision")
     with pytest.warns(ld.ModelWarning, match="2 meshes are not there, of 'link2', 'link3'; the first is .*none.stl"):
-        found = scene.solids(b.build())
+        found = scenery.solids(b.build())
     kinds = {body: {each.kind for each in found if each.body == body and each.role == "visual"} for body in (
         "link1", "link2", "link3")}
     assert "mesh" in kinds["link1"] and "sphere" in kinds["link2"] and "capsule" in kinds["link3"]
@@ -142,7 +143,7 @@ def test_arrows_are_the_forces_of_pins():
         np.testing.assert_allclose(each.start, (poses[loop.child] @ loop.child_placement)[:3, 3])
         force = wrenches[loop.name][3:]
         np.testing.assert_allclose(np.cross(each.vector, force), 0.0, atol=1e-9)
-        length = scene.LONGEST * scene.size_of(LOADER) * min(np.linalg.norm(force) / scene.weight(LOADER), 1.5)
+        length = scene.LONGEST * scenery.size_of(LOADER) * min(np.linalg.norm(force) / scene.weight(LOADER), 1.5)
         assert each.vector @ force > 0.0 and np.linalg.norm(each.vector) == pytest.approx(length)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.look.plotting import poses_of
+from liedyn.look.planes import poses_of
 
 viser = pytest.importorskip("viser")
 import msgspec  # noqa: E402

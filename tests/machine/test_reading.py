@@ -9,8 +9,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.bridges.large.results import DONE, JOB
-from liedyn.look.viewer.meshes import triangles
-from liedyn.look.viewer.scene import Solid
+from liedyn.look.solids import Solid
+from liedyn.look.surfaces import triangles
 from liedyn.machine.reading import LARGEST, open_regular, read_regular
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")

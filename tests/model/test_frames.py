@@ -12,7 +12,8 @@ from tree_cases import TREES, mixed_tree, rate
 
 import liedyn as ld
 from liedyn.look.cli.info import print_info
-from liedyn.look.plotting import points_of, poses_of
+from liedyn.look.drawing import points_of
+from liedyn.look.planes import poses_of
 from liedyn.machine.errors import InputError, ModelError
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.model.calls.checked import check

@@ -6,13 +6,13 @@ import pytest
 from browser import Browser, chromium  # noqa: F401  a mark asks for it
 
 import liedyn as ld
-from liedyn.look.plotting import poses_of
+from liedyn.look.planes import poses_of
 
 pytestmark = pytest.mark.skipif("chromium() is None", reason="there is no chromium")
 pytest.importorskip("viser")
 
-from liedyn.look.viewer.meshes import triangles  # noqa: E402
-from liedyn.look.viewer.scene import solids  # noqa: E402
+from liedyn.look.solids import solids  # noqa: E402
+from liedyn.look.surfaces import triangles  # noqa: E402
 
 LOADER = ld.load("loader")
 WIDTH, HEIGHT = 760, 480

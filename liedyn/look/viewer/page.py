@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.linear.modes import modes as modes_of
+from liedyn.look.solids import solids
 from liedyn.look.viewer.player import ANGLE, Clock, Run, Swing
 from liedyn.look.viewer.posture import Posture
-from liedyn.look.viewer.scene import solids
 from liedyn.look.viewer.server import address, close_server, open_server, url_of
 from liedyn.look.viewer.stage import Stage
 from liedyn.look.viewer.touch import Touch
@@ -37,7 +37,7 @@ RATES = ("0.1 x", "0.25 x", "0.5 x", "1 x", "2 x", "5 x")
 
 def view(robot: Robot, q: ArrayLike | None = None, trajectory: Trajectory | None = None,
          linear: LocalStateSpace | None = None, host: str = "127.0.0.1", port: int = 8080,
-         origins: Sequence[str] = ()) -> Page:
+         origins: Sequence[str] = (), dark: bool = False) -> Page:
     """Show a robot on a page in the browser, where it can be moved, switched and played.
 
     Sliders move the independent coordinates within the limits of the joints, and all loops stay closed; switches turn
@@ -60,6 +60,8 @@ def view(robot: Robot, q: ArrayLike | None = None, trajectory: Trajectory | None
     origins : sequence of str
         Further addresses at which browsers find the page, behind a proxy for instance: ``["https://hub.example"]``.
         Requests for other addresses, and from other sites, are refused.
+    dark : bool
+        True for a dark page; it can be changed on the page, under "Show".
 
     Returns
     -------
@@ -110,7 +112,7 @@ def view(robot: Robot, q: ArrayLike | None = None, trajectory: Trajectory | None
         raise InputError(f"the linear model has {found.shapes.shape[1]} velocities, {robot.name!r} has {robot.nv}")
     posture, server = Posture(robot, q), open_server(host, port, origins)
     try:
-        return Page(server, posture, run, None if found is None else (linear, found))
+        return Page(server, posture, run, None if found is None else (linear, found), dark)
     except BaseException:
         close_server(server)
         raise
@@ -151,14 +153,15 @@ class Page:
     button: Any
     mode: Any
 
-    def __init__(self, server: Any, posture: Any, run: Any = None, linear: LocalStateSpace | None = None) -> None:
+    def __init__(self, server: Any, posture: Any, run: Any = None, linear: LocalStateSpace | None = None,
+                 dark: bool = False) -> None:
         self.server, self.posture, self.run = server, posture, run
-        self.stage, self._lock = Stage(server, posture.robot, posture.q), threading.RLock()
+        others = () if run is None else run.configurations(25)  # of the whole motion
+        self.stage, self._lock = Stage(server, posture.robot, posture.q, *others), threading.RLock()
         self.sliders, self.switches, self._clock, self._swing = {}, {}, None, None
         self._busy, self._forces = False, False
         gui = server.gui
-        gui.configure_theme(control_width="medium", brand_color=BLUE, show_logo=False,
-                            show_share_button=False)
+        self._theme(dark)
         gui.main_panel.dock_right()
         gui.set_panel_label(printable(posture.robot.name))
         self.text = gui.add_markdown("")
@@ -183,7 +186,7 @@ class Page:
             with tabs.add_tab("Modes"):
                 self._add_modes(gui, *linear)
         with tabs.add_tab("Show"):
-            self._add_what_is_shown(gui)
+            self._add_what_is_shown(gui, dark)
         self._draw()
 
     @property
@@ -233,19 +236,25 @@ class Page:
         self.sliders.clear()
         with self._folder:
             for name in self.posture.names:
-                (low, high), value = self.posture.bounds(name), self.posture.value(name)
+                (low, high), value = self.posture.bounds(name), self._decimals(name)
                 # three decimals, inside the limits
                 low, high = min(math.ceil(1e3 * low) / 1e3, value), max(math.floor(1e3 * high) / 1e3, value)
                 slider = self.server.gui.add_slider(printable(name), low, max(high, low + 1e-6), 1e-3, value)
                 slider.on_update(functools.partial(self._moved, name))
                 self.sliders[name] = slider
 
+    def _decimals(self, name):
+        """The value of a slider: three decimals, of which all are seen beside it."""
+        low, high = self.posture.bounds(name)
+        value = round(self.posture.value(name), 3)
+        return min(max(value, math.ceil(1e3 * low) / 1e3), max(math.floor(1e3 * high) / 1e3, low))
+
     def _follow(self):
         """Moves sliders to the posture, without the effect of a user's move."""
         self._busy = True
         try:
             for name, slider in self.sliders.items():
-                value = self.posture.value(name)
+                value = self._decimals(name)
                 if abs(slider.value - value) > 1e-9:
                     slider.value = value
         finally:
@@ -308,7 +317,11 @@ class Page:
 
     # ---- showing
 
-    def _add_what_is_shown(self, gui):
+    def _theme(self, dark):
+        self.server.gui.configure_theme(control_width="large", brand_color=BLUE, dark_mode=dark, show_logo=False,
+                                        show_share_button=False)
+
+    def _add_what_is_shown(self, gui, dark):
         kinds = [("names", False), ("axes", False), ("floor", True)]
         if not self.posture.robot.massless:
             kinds.append(("centre of mass", False))
@@ -317,6 +330,8 @@ class Page:
         for what, on in kinds:
             box = gui.add_checkbox(what, on)
             box.on_update(lambda _, what=what, box=box: self.stage.show(what, box.value))
+        theme = gui.add_checkbox("dark page", dark)
+        theme.on_update(lambda _: self._theme(theme.value))
         if self.posture.robot.constraint_names:
             box = gui.add_checkbox("forces", self.run is not None)
             box.on_update(lambda _: self._show_forces(box.value))

@@ -33,7 +33,7 @@ MOST_FRAMES = 3000
 
 
 def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike, speed: float = 1.0,
-                forces: bool = True, progress: bool | None = None) -> Path:
+                forces: bool = True, progress: bool | None = None, dark: bool = False) -> Path:
     """Write a page with a robot in motion, which any browser plays without a server and without a network.
 
     Parameters
@@ -49,6 +49,8 @@ def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike
         True to draw forces of constraints and contacts as arrows.
     progress : bool, optional
         Shows a progress bar, as in `simulate`.
+    dark : bool
+        True for a dark page.
 
     Returns
     -------
@@ -88,7 +90,8 @@ def export_html(robot: Robot, trajectory: Trajectory | ArrayLike, path: PathLike
         raise InputError(f"path must be a name of a file, got {shown(path)}") from None
     server = open_server("127.0.0.1", 0)
     try:
-        stage = Stage(server, robot, rows[0] if run is None else run.q(run.begin))
+        server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False)
+        stage = Stage(server, robot, *(rows[:1] if run is None else run.configurations(25)))
         text = _still(server, stage, rows[0]) if run is None else _played(server, stage, run, speed, forces, progress)
     finally:
         close_server(server)
@@ -160,6 +163,10 @@ class Run:
     def q(self, t):
         """The configuration at time t."""
         return self.trajectory.q[self.row(t)]
+
+    def configurations(self, count):
+        """The first configuration, and others spread over the run, at most `count`."""
+        return self.trajectory.q[::max(1, -(-len(self.trajectory) // count))]
 
     def forces(self, t):
         """The robot at time t, and its multipliers."""

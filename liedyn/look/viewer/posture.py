@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from liedyn.control.constrained import inverse_dynamics
-from liedyn.look.viewer.scene import size_of
+from liedyn.look.solids import size_of
 from liedyn.machine.errors import LiedynError
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.independent import by_elimination, by_name, holonomic

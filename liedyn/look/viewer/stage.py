@@ -5,9 +5,10 @@ from urllib.parse import quote
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from liedyn.look.plotting import poses_of
-from liedyn.look.viewer.meshes import required, triangles
-from liedyn.look.viewer.scene import CENTRE, along, arrows, camera, centre, colour, extent, size_of, solids
+from liedyn.look.planes import poses_of
+from liedyn.look.solids import along, colour, extent, size_of, solids
+from liedyn.look.surfaces import required, triangles
+from liedyn.look.viewer.scene import CENTRE, arrows, camera, centre
 from liedyn.machine.texts import printable
 from liedyn.model import GROUND
 
@@ -18,16 +19,16 @@ class Stage:
     """The drawing of one robot.
 
     `server` is a `viser.ViserServer`; its scene is filled with nodes "/robot/<body>", each with the solids of the body.
-    The camera looks at the robot at q.
+    The camera looks at the robot at q, and at other configurations that it will have.
     """
 
-    def __init__(self, server, robot, q):
+    def __init__(self, server, robot, q, *others):
         self.server, self.robot, self.size = server, robot, size_of(robot)
         self.scene, self.bodies, self.labels, self.axes, self.parts = server.scene, {}, [], [], {}
         self.arrows, self._at = {}, {}
         self.scene.configure_environment_map(None)  # would need the network
         self.scene.world_axes.visible = False
-        look = camera(robot, q)
+        look = camera(robot, q, *others)
         self.scene.set_up_direction(tuple(look.up))
         first = server.initial_camera
         first.position, first.look_at, first.up = tuple(look.position), tuple(look.target), tuple(look.up)

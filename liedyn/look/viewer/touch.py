@@ -5,9 +5,9 @@ import time
 
 import numpy as np
 
-from liedyn.look.plotting import plane_of, poses_of
+from liedyn.look.planes import plane_of, poses_of
+from liedyn.look.solids import solids
 from liedyn.look.viewer.play import Play
-from liedyn.look.viewer.scene import solids
 from liedyn.model import GROUND
 
 PICTURES = 60.0

@@ -266,7 +266,7 @@ class Trajectory:
         ...     tr.animate(f"{folder}/fall.gif").stat().st_size > 1000
         True
         """
-        animate = by_name("liedyn.look.animation:animate")
+        animate = by_name("liedyn.look.animation:animate_run")
         return animate(self, path, robot if robot is not None else self._robot, speed, rate, progress)
 
     def to_dataframe(self) -> Any:
