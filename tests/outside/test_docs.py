@@ -35,5 +35,11 @@ def test_the_site_is_made(tmp_path):
     assert done.returncode == 0, done.stderr[-5000:]
     page = (tmp_path / "docs" / "_build" / "html" / "tutorials" / "press.html").read_text(encoding="utf-8")
     assert "data:image/png" in page or "_images/" in page  # its cells were run
+    html = tmp_path / "docs" / "_build" / "html"
+    pictures = [(path.relative_to(html).as_posix(), tag) for path in html.rglob("*.html")
+                for tag in re.findall(r"<img[^>]*>", path.read_text(encoding="utf-8"))]
+    silent = [(page, tag[:90]) for page, tag in pictures
+              if not page.startswith("notebooks/") and not re.search(r'alt="[^"]*\s[^"]*"', tag)]
+    assert not silent, "pictures without words that say what is seen"
     # the site needs no network: what pages load is beside them
     assert not re.findall(r"""<(?:script|link|img)[^>]*(?:src|href)=["'](?:https?:)?//[^"']*""", page)

@@ -107,7 +107,8 @@ def test_code_of_the_documentation(tmp_path):
     pytest.importorskip("basedpyright")
     for pattern, kind in CELLS.items():
         for page in ROOT.glob(pattern):
-            cells = re.findall(rf"^```\{{?{kind}\}}?[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+            cell = rf"^```\{{?{kind}\}}?[^\n]*\n(?:---\n.*?\n---\n)?(.*?)^```"
+            cells = re.findall(cell, page.read_text(encoding="utf-8"), re.M | re.S)
             lines = [line for cell in cells for line in cell.splitlines() if not re.match(r":[\w-]+:|[%!]", line)]
             if lines:
                 (tmp_path / f"{page.parent.name}_{page.stem}.py").write_text("\n".join(lines), encoding="utf-8")
