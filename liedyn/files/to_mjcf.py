@@ -16,6 +16,7 @@ from liedyn.files.export import LeftOut, document, motions, refused, require_pla
 from liedyn.files.paths import path_of, write_text
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import GROUND, placement
+from liedyn.model.description import Thruster
 from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.links import depth_first
 
@@ -112,7 +113,7 @@ def save_mjcf(robot, path):
     actuators = Element("actuator")
     for each in model.actuators:
         if each.gears.keys() <= hinges.keys():
-            _add_motor(actuators, tendons, each, elements)
+            (_add_thruster if isinstance(each, Thruster) else _add_motor)(actuators, tendons, each, elements)
         else:
             left_out.add("actuators of balls, free joints and cut joints", each.name)
     keys = Element("keyframe")
@@ -343,6 +344,17 @@ def _add_line(tendons, name, measure, elements):
     for each in names:
         SubElement(tendon, "site", site=each)
     return tendon
+
+
+def _add_thruster(actuators, tendons, thruster, elements):
+    """A motor of a site, whose gear is a force and a moment; in axes of the world by another site there."""
+    site, measure, reference = f"{thruster.name} site", thruster.measure, {}
+    _place(SubElement(elements[measure.child], "site", name=site), measure.child_placement)
+    if thruster.axes == "world":
+        reference = {"refsite": f"{thruster.name} axes"}
+        SubElement(elements[GROUND], "site", name=reference["refsite"])
+    gear = words((*thruster.wrench[3:], *thruster.wrench[:3]))
+    SubElement(actuators, "motor", name=thruster.name, site=site, **reference, gear=gear)
 
 
 def _add_motor(actuators, tendons, actuator, elements):

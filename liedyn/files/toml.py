@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 
 _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
              "constraints": Builder.constraint, "actuators": Builder.actuator, "cylinders": Builder.cylinder,
-             "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction,
-             "bushings": Builder.bushing, "applied_forces": Builder.applied_force, "shapes": Builder.shape}
+             "thrusters": Builder.thruster, "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force,
+             "frictions": Builder.friction, "bushings": Builder.bushing, "applied_forces": Builder.applied_force,
+             "shapes": Builder.shape}
 _DEEPEST = 50  # largest nesting depth of tables and lists, as their readers are recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 

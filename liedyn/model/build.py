@@ -9,8 +9,8 @@ import numpy as np
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.attachments import attach_functions, attach_target, element_functions, fill_coefficients, is_coupling
-from liedyn.model.description import Cylinder, Element, Loop
-from liedyn.model.force_elements import HOLDING, LAW_KINDS, NUMBERS, ROW, Elements, Laws, is_conservative
+from liedyn.model.description import Actuator, Loop
+from liedyn.model.force_elements import DRIVEN, HOLDING, LAW_KINDS, NUMBERS, Elements, Laws, is_conservative
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
@@ -27,8 +27,8 @@ def pack_elements(model, velocities, build):
     `velocities` are the coordinates of the tree. Coordinates of cut joints cannot be measured by constraints on the
     tree: their cut joints are included, switched off, so that the coordinates can be computed. `build` makes the robot.
     """
-    driven = {k: Element(each.measure, "driven", (each.gear, 0.0)) for k, each in enumerate(model.actuators)
-              if isinstance(each, Cylinder) or each.gears.keys() - set(velocities)}
+    driven = {k: each.element for k, each in enumerate(model.actuators)
+              if not isinstance(each, Actuator) or each.gears.keys() - set(velocities)}
     elements = [*model.elements, *driven.values()]
     if not elements:
         return None
@@ -49,7 +49,8 @@ def pack_elements(model, velocities, build):
         rows.append(first if first == last else slice(first, last + 1))
         functions |= {f"{key} of {element.name}": each for key, each in own.items()}
     coefficients, turns = _read_at_cuts(robot, zip(elements, (record[1] for record in records)), where)
-    inputs = [(k, record[ROW], record[NUMBERS]) for k, record in zip(driven, records[len(model.elements):])]
+    inputs = [(k, e, records[e][NUMBERS] + len(driven[k].numbers) - 1)
+              for e, k in enumerate(driven, start=len(model.elements))]
     laws = Laws(np.array(records, dtype=np.int64), np.array([*numbers, 0.0]), coefficients, turns,
                 np.array(inputs, dtype=np.int64).reshape(-1, 3))
     return Elements(robot.packed, laws, functions, tuple(rows), all(map(is_conservative, elements)),
@@ -78,7 +79,7 @@ def _cut_joints(model, velocities, elements):
              for k, suffix in enumerate(LOOP_KINDS[loop.kind].velocities)}
     used = set()
     for each in elements:
-        owner = validation.owner_of("actuator" if each.law == "driven" else "force element", each.name)
+        owner = validation.owner_of("actuator" if each.law in DRIVEN else "force element", each.name)
         for name in each.coefficients.keys() - velocities:
             loop, _ = where[validation.choice(owner, "coordinate", name, (*velocities, *where))]
             for trouble, is_so in (("is moved by a function", loop.target is not None),
@@ -95,13 +96,13 @@ def _cut_joints(model, velocities, elements):
 
 def is_rate_only(element):
     """True if its force does not depend on the displacement."""
-    return element.law in ("friction", "motor", "driven") or element.law == "linear" and not (
+    return element.law in ("friction", "motor", *DRIVEN) or element.law == "linear" and not (
         element.numbers[0] or element.numbers[2])
 
 
 def _measure(element, where):
     """Its measuring constraint, under a name that no joint has, without coordinates of cut joints."""
-    name = f"{element.name} ({'actuator' if element.law == 'driven' else 'force element'})"
+    name = f"{element.name} ({'actuator' if element.law in DRIVEN else 'force element'})"
     measure = replace(element.measure, name=name)
     if not element.coefficients.keys() & where.keys():
         return measure

@@ -10,9 +10,9 @@ from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.constraint_builder import ConstraintBuilder
-from liedyn.model.description import Actuator, Body, Constraint, Cylinder, Frame, Joint, Model
+from liedyn.model.description import GROUND, Actuator, Body, Constraint, Cylinder, Frame, Joint, Model, Thruster
 from liedyn.model.editing import Editor
-from liedyn.model.element_builder import ElementBuilder
+from liedyn.model.element_builder import ElementBuilder, displacement
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, neutral
 from liedyn.model.numbers import numbers
 from liedyn.model.shape_builder import ShapeBuilder
@@ -279,6 +279,54 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             parent_placement=validation.pose(owner, "parent_placement", parent_placement),
             child_placement=validation.pose(owner, "child_placement", child_placement),
             rows=form.rows[:1], holonomic=1), float(numbers(owner, "gear", gear, ()))))
+
+    def thruster(self, name: str, body: str, placement: ArrayLike | None = None, force: ArrayLike = (0.0, 0.0, 1.0),
+                 torque: ArrayLike = (0.0, 0.0, 0.0), axes: str = "body") -> None:
+        """Declare an input u that is a wrench on a body, such as that of a propeller, a jet or a reaction wheel.
+
+        At the origin of the frame act the force ``u * force`` and the moment ``u * torque``; a propeller about z that
+        lifts with u newtons has ``torque=(0, 0, k)``, k [m] its drag torque by its thrust, positive or negative as it
+        turns.
+
+        Parameters
+        ----------
+        name : str
+        body : str
+            Name of a body or frame.
+        placement : array_like, shape (4, 4) or (3,), optional
+            The frame in the body.
+        force, torque : array_like, shape (3,)
+            For one unit of the input [N, N m].
+        axes : str
+            "body": force and torque turn with the frame; "world": their directions are those of the world, as of a
+            crane's hook or a magnet.
+
+        Raises
+        ------
+        ModelError
+            A number that is not finite, no force and no torque, unknown axes, or the ground as the body.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder("rocket")
+        >>> b.body("hull", mass=2.0, inertia=(0.1, 0.1, 0.02))
+        >>> b.joint("flight", "free", "ground", "hull")
+        >>> b.thruster("jet", "hull", placement=(0.0, 0.0, -0.5))
+        >>> rocket = b.build()
+        >>> ld.linearize(rocket, rocket.home, [0.0] * 6, u=[19.62]).B[-1].tolist()
+        [0.5]
+        """
+        owner = validation.owner_of("actuator", name)
+        if validation.text(owner, "body", body) == GROUND:
+            raise ModelError(f"{owner}, body: nothing moves the ground")
+        wrench = [float(x) for key, value in (("torque", torque), ("force", force))
+                  for x in numbers(owner, key, value, (3,))]
+        if not any(wrench):
+            raise ModelError(f"{owner}: give a force or a torque for one unit of the input")
+        axes = validation.choice(owner, "axes", axes, {"body": 0, "world": 0})
+        self._actuators.append(Thruster(displacement(owner, name, GROUND, body, None, placement, key="placement"),
+                                        tuple(wrench), axes))
 
     def build(self) -> Robot:
         """Check all declarations together and return the robot.

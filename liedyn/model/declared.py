@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from liedyn.model.description import APPLIED, Actuator, Body, Constraint, Cylinder, Element, Frame, Joint, Loop, Shape
+from liedyn.model.description import (
+    APPLIED, Actuator, Body, Constraint, Cylinder, Element, Frame, Joint, Loop, Shape, Thruster,
+)
 from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.laws import LAWS, NAMED
@@ -107,6 +109,13 @@ def _cylinder(cylinder):
     return entries | {"gear": cylinder.gear}
 
 
+def _thruster(thruster):
+    given = {"torque": list(thruster.wrench[:3]), "force": list(thruster.wrench[3:])}
+    axes = {"axes": "world"} if thruster.axes == "world" else {}
+    return ({"body": thruster.measure.child} | _placement("placement", thruster.measure.child_placement)
+            | {key: x for key, x in given.items() if x != UNIT_THRUST[key]} | axes)
+
+
 def method_of(thing):
     """Name of the method of the builder that declares a thing."""
     if isinstance(thing, Element):
@@ -153,7 +162,9 @@ def _six(numbers):
 
 
 _ARGUMENTS = {Body: _body, Frame: _frame, Joint: _joint, Loop: _loop, Constraint: _constraint, Actuator: _actuator,
-              Cylinder: _cylinder,              Element: _element, Shape: _shape}
+              Cylinder: _cylinder, Thruster: _thruster, Element: _element, Shape: _shape}
+UNIT_THRUST = {"torque": [0.0, 0.0, 0.0], "force": [0.0, 0.0, 1.0]}
+"""What the builder's thrusters are by default."""
 
 
 def _placement(key, pose):

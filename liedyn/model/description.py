@@ -303,8 +303,9 @@ class Actuator:
         return Constraint(self.name, "coupling", rows=(".sum",), holonomic=1, coefficients=self.gears)
 
     @property
-    def gear(self) -> float:
-        return 1.0
+    def element(self) -> Element:
+        """The force element that exerts it; its last number is the input."""
+        return Element(self.measure, "driven", (1.0, 0.0))
 
     @property
     def bodies(self) -> set[str]:
@@ -324,6 +325,43 @@ class Cylinder:
 
     measure: Constraint
     gear: float
+
+    @property
+    def name(self) -> str:
+        return self.measure.name
+
+    @property
+    def element(self) -> Element:
+        """The force element that exerts it; its last number is the input."""
+        return Element(self.measure, "driven", (self.gear, 0.0))
+
+    @property
+    def gears(self) -> dict[str, float]:
+        return {}
+
+    @property
+    def bodies(self) -> set[str]:
+        return {self.measure.parent, self.measure.child}
+
+
+@dataclass(frozen=True, eq=False)
+class Thruster:
+    """An input u that is a wrench on a body: u times `wrench`, at a frame of the body.
+
+    Attributes
+    ----------
+    measure : Loop
+        Fixed, from the ground to the frame.
+    wrench : tuple of float
+        (moment, force) for one unit of the input, six numbers.
+    axes : str
+        "body" or "world": the axes in which the wrench is constant.
+    """
+
+    measure: Loop
+    wrench: tuple[float, ...]
+    axes: str = "body"
+
     @property
     def name(self) -> str:
         return self.measure.name
@@ -334,7 +372,12 @@ class Cylinder:
 
     @property
     def bodies(self) -> set[str]:
-        return {self.measure.parent, self.measure.child}
+        return {self.measure.child}
+
+    @property
+    def element(self) -> Element:
+        """The force element that exerts it; its last number is the input."""
+        return Element(self.measure, "thrust" if self.axes == "body" else "push", (*self.wrench, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +392,7 @@ class Model(_Record):
     bodies : tuple of Body
     joints : tuple of Joint
     loops : tuple of Loop
-    actuators : tuple of Actuator or Cylinder
+    actuators : tuple of Actuator, Cylinder or Thruster
     home : dict
         Value or list of values by coordinate name or joint name.
     independent : tuple of str
@@ -369,7 +412,7 @@ class Model(_Record):
     bodies: tuple[Body, ...]
     joints: tuple[Joint, ...]
     loops: tuple[Loop, ...]
-    actuators: tuple[Actuator, ...] | Cylinder
+    actuators: tuple[Actuator | Cylinder | Thruster, ...]
     home: dict[str, Any] = field(default_factory=dict)
     independent: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import ModelError, shown, suggestion
 from liedyn.model import validation
 from liedyn.model.declared import arguments_of, method_of
-from liedyn.model.description import APPLIED, GROUND, Actuator, Cylinder
+from liedyn.model.description import APPLIED, GROUND, Actuator, Thruster
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 from liedyn.model.links import depth_first
 
@@ -308,9 +308,11 @@ def _prefixed(model, prefix):
                 names[key] = {prefix + name: value for name, value in getattr(each, key).items()}
         return replace(each, **names)
 
-    elements = tuple(replace(each, measure=replace(named(each.measure), **(
-        {"parent": GROUND} if each.law in APPLIED else {}))) for each in model.elements)
-    actuators = tuple(replace(each, measure=named(each.measure)) if isinstance(each, Cylinder) else named(each)
+    def measured(each, from_ground):
+        return replace(each, measure=replace(named(each.measure), **({"parent": GROUND} if from_ground else {})))
+
+    elements = tuple(measured(each, each.law in APPLIED) for each in model.elements)
+    actuators = tuple(named(each) if isinstance(each, Actuator) else measured(each, isinstance(each, Thruster))
                       for each in model.actuators)
     return replace(model, elements=elements, actuators=actuators, **{key: tuple(map(named, getattr(model, key)))
                    for key in ("bodies", "frames", "joints", "loops", "constraints", "shapes")})

@@ -212,7 +212,7 @@ class ElementBuilder:
             values.append(np.diag(x) if x.size < count else x)
         if not np.array_equal(values[0], values[0].T):
             raise ModelError(f"{owner}, stiffness: must be symmetric, got {shown(stiffness)}")
-        self._elements.append(Element(_displacement(owner, name, parent, child, parent_placement, child_placement),
+        self._elements.append(Element(displacement(owner, name, parent, child, parent_placement, child_placement),
                                       "bushing", tuple(float(x) for part in values for x in part.flat)))
 
     def applied_force(self, name: str, body: str, placement: ArrayLike | None = None,
@@ -256,7 +256,7 @@ class ElementBuilder:
         functions = {key: x for key, x in (("force", force), ("torque", torque)) if callable(x)}
         constants = [np.zeros(3) if callable(x) else numbers(owner, key, x, (3,))
                      for key, x in (("torque", torque), ("force", force))]
-        measure = _displacement(owner, name, GROUND, body, None, placement, key="placement")
+        measure = displacement(owner, name, GROUND, body, None, placement, key="placement")
         self._elements.append(Element(measure, law, tuple(np.concatenate(constants).tolist()), functions))
 
     def _add_element(self, owner, measure, stiffness, damping, preload, law):
@@ -279,7 +279,7 @@ class ElementBuilder:
         self._elements.append(Element(measure, "function", functions={"law": validation.function(owner, "law", law)}))
 
 
-def _displacement(owner, name, parent, child, parent_placement, child_placement, key="child_placement"):
+def displacement(owner, name, parent, child, parent_placement, child_placement, key="child_placement"):
     """The constraint that measures the displacement of two frames."""
     return Loop(name, "fixed", validation.text(owner, "parent", parent), validation.text(owner, "child", child),
                 validation.pose(owner, "parent_placement", parent_placement),

@@ -8,9 +8,13 @@ import numpy as np
 from liedyn.model.laws import LAWS
 from liedyn.model.packed import GRAVITY_SIZE, HEADER, PackedModel
 
-LAW_KINDS = (*LAWS, "function", "bushing", "wrench", "follower")
-"""All laws in the order of their codes: those of one length, then those of the six numbers of a displacement."""
-FUNCTION, BUSHING, WRENCH, FOLLOWER = range(len(LAWS), len(LAW_KINDS))
+LAW_KINDS = (*LAWS, "function", "bushing", "wrench", "follower", "push", "thrust")
+"""All laws in the order of their codes: those of one length, then those of the six numbers of a displacement.
+
+A push and a thrust are a wrench and a follower times an input, the number after their six."""
+DRIVEN = "driven", "push", "thrust"
+"""Laws of actuators; the last of their numbers is the input."""
+FUNCTION, BUSHING, WRENCH, FOLLOWER, PUSH, THRUST = range(len(LAWS), len(LAW_KINDS))
 BUSHING_NUMBERS = {"stiffness": 36, "damping": 36, "preload": 6}
 """Size of each argument of a bushing, in the order of its law."""
 
@@ -29,7 +33,7 @@ class Laws(NamedTuple):
     cuts: np.ndarray  # (rows, nz): coefficients of the coordinates of cut joints in the displacements
     # (rows): period of a displacement, which is measured from rest within half of it to either side; 0 without
     turns: np.ndarray
-    # (inputs, 3): number of an actuator, its row, index of its gear in `numbers`; u follows the gear
+    # (inputs, 3): number of an actuator, of its element, index in `numbers` of its input u, the last of the element's
     inputs: np.ndarray
 
 
@@ -54,7 +58,7 @@ NO_ELEMENTS = Elements(
 
 def is_conservative(element):
     """True if an element neither dissipates nor adds energy; the work of an input is accounted for at the input."""
-    if element.law == "driven":
+    if element.law in DRIVEN:
         return True
     if element.law == "bushing":
         return not any(element.numbers[36:72])

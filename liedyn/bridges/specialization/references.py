@@ -3,13 +3,14 @@ import contextlib
 
 import numpy as np
 
-from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError
+from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError, shown
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import states
+from liedyn.model.description import Thruster
 
 TRIES, NEIGHBOURS = 20, 3
 """How often random configurations near home are closed, and how many of them are compared with home."""
@@ -17,11 +18,18 @@ SPREAD = 0.3
 """How far they are from it [rad, m]."""
 
 
+def _driven(robot):
+    """The thrusters of a robot, which are force elements that inputs drive, for a message."""
+    names = [each.name for each in robot.model.actuators if isinstance(each, Thruster)]
+    return f" (thrusters {shown(names[0])}{', ...' * (len(names) > 1)})" if names else ""
+
+
 def require_programs(robot, what):
     """Raises InputError, with the cause, for a robot whose functions cannot be programs."""
     found = [text for has, text in (
         (robot.nv == 0, "no degree of freedom"), (watches(robot), "constraints that open and close"),
-        (robot.elements is not None, "force elements"), (bool(robot.functions), "functions of users")) if has]
+        (robot.elements is not None, f"force elements{_driven(robot)}"),
+        (bool(robot.functions), "functions of users")) if has]
     if found:
         raise InputError(f"{what} is not for such robots: {robot.name!r} has {', '.join(found)}")
 

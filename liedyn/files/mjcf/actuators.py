@@ -3,6 +3,7 @@ import numpy as np
 
 from liedyn.files.mjcf.reader import BALL, FREE
 from liedyn.files.mjcf.passive import fixed_tendon, is_fixed, line
+from liedyn.model.description import GROUND
 from liedyn.model.kinds import JOINT_KINDS
 
 
@@ -28,8 +29,8 @@ def declare(reader):
             continue
         name, ratios = reader.name("actuator", k), _ratios(reader, k) if _is_linear(reader, k) else None
         if not ratios:
-            if not (_is_linear(reader, k) and _add_cylinder(reader, k, name)):
-                reader.missing["actuators with a state, of a muscle, or that act on other than coordinates and "
+            if not (_is_linear(reader, k) and (_add_cylinder(reader, k, name) or _add_thruster(reader, k, name))):
+                reader.missing["actuators with a state, of a muscle, or that act on other than coordinates, sites and "
                                "tendons between two sites"].append(name)
             continue
         gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else reader.gear(k)[0], _bias(reader, k)
@@ -52,6 +53,32 @@ def _add_cylinder(reader, k, name):
     if constant or k_p or k_v:
         reader.builder.spring(reader.unused("element", f"{name} servo"), *ends, stiffness=-gear * gear * k_p,
                               damping=-gear * gear * k_v, preload=-gear * constant)
+    return True
+
+
+def _add_thruster(reader, k, name):
+    """Declare an actuator of a site, alone or in the axes of a site of the world; False for other actuators.
+
+    Its gear is a force and a moment at the site; a constant bias becomes an applied force.
+    """
+    m = reader.model
+    if m.actuator_trntype[k] != int(reader.mujoco.mjtTrn.mjTRN_SITE):
+        return False
+    (site, reference), (constant, k_p, k_v) = map(int, m.actuator_trnid[k]), _bias(reader, k)
+    (body, X), axes, R = reader.site(site), "body", np.eye(3)
+    if reference >= 0:
+        (held, Y), axes = reader.site(reference), "world"
+        R = Y[:3, :3]
+        if held != GROUND:
+            return False
+    force, torque = (R @ part for part in np.split(np.array(reader.gear(k), float), 2))
+    if body == GROUND or k_p and reference >= 0 or k_v or not (force.any() or torque.any()):
+        return False
+    gain = float(m.actuator_gainprm[k, 0])
+    reader.builder.thruster(name, body, X, force=gain * force, torque=gain * torque, axes=axes)
+    if constant:
+        reader.builder.applied_force(reader.unused("element", f"{name} bias"), body, X, constant * force,
+                                     constant * torque, axes)
     return True
 
 

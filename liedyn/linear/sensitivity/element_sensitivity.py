@@ -51,7 +51,7 @@ from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.constraint_records import (
     CONTACT, family_of, is_active, is_cut, loop_count, loop_integer, loop_kind, loop_pitch, loop_rows,
 )
-from liedyn.model.force_elements import BUSHING, FOLLOWER, LAW, NUMBERS, ROW
+from liedyn.model.force_elements import BUSHING, FOLLOWER, LAW, NUMBERS, ROW, THRUST
 from liedyn.model.packed import LOOP_COEFFICIENTS, NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_total, get6, link_count, zero3, zero6
 
@@ -82,8 +82,15 @@ def bushing(c, at, phi, p, V):
     return jet_add(inverse_jacobian_times(phi, 0.5, held_moment), moment), jet_add(held, force)
 
 
-@late(MODEL, SLOPES, types.int64, VECTOR, PASSES)
-def vary_bushing(model, slopes, l, work, passes):
+@inline
+def more_along_1(x, more, w_2, turns):
+    """A quadruple x with `more` along direction 1; if it turns, by w_2 along direction 2."""
+    mixed = add(x[3], cross(w_2, more)) if turns else x[3]
+    return x[0], add(x[1], more), x[2], mixed
+
+
+@late(MODEL, SLOPES, VECTOR, types.int64, VECTOR, PASSES)
+def vary_bushing(model, slopes, pushed, l, work, passes):
     """Adds the wrenches of the six-row element that cut joint l measures to its links; needs `vary_links`."""
     (A, B), r, e = loop_frames(SCALAR, model, work, l), loop_rows(model, l)[0], 0
     while slopes.records[e, ROW] != r:
@@ -102,10 +109,12 @@ def vary_bushing(model, slopes, l, work, passes):
     else:
         s, still = slopes.rows, zero3(LANES)
         m, F = neg((s[r, 0], s[r + 1, 0], s[r + 2, 0])), neg((s[r + 3, 0], s[r + 4, 0], s[r + 5, 0]))
-        if slopes.records[e, LAW] == FOLLOWER:
+        turns, (more, more_force) = slopes.records[e, LAW] in (FOLLOWER, THRUST), get6(SCALAR, pushed, r)
+        if turns:
             moment, force = moved_with(m, w_1, w_2, w_12), moved_with(F, w_1, w_2, w_12)
         else:
             moment, force = (m, ZERO3, still, still), (F, ZERO3, still, still)
+        moment, force = more_along_1(moment, more, w_2, turns), more_along_1(force, more_force, w_2, turns)
     moment = jet_add(moment, jet_cross(p, force))
     push_sides(model, passes, l, M, L, out_of(A, joined(moment, force)))
 
@@ -281,7 +290,7 @@ def vary_block(model, acting, motion, along, b, room, forces):
         if not is_active(model, l):
             continue
         if is_cut(model, l):
-            vary_bushing(model, acting.slopes, l, world, passes)
+            vary_bushing(model, acting.slopes, acting.pushed, l, world, passes)
         elif family_of(model, l) == CONTACT:
             between_points(model, l, world, acting, passes)
         else:

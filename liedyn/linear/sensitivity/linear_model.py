@@ -25,6 +25,8 @@ from liedyn.linear.sensitivity.link_sensitivity import Columns
 from liedyn.linear.sensitivity.model_parameters import body_displacements
 from liedyn.linear.sensitivity.sensitivity_columns import Variations, forces_at_rest
 from liedyn.machine.errors import ClosureError, listed, of_the_batch
+from liedyn.mechanics.elements.generalized import unit_wrenches
+from liedyn.model.force_elements import LAW, PUSH, ROW
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
 """Derivatives by parameters, which are numbered by the last axis."""
@@ -184,8 +186,12 @@ class LinearModels:
             return None
         laws = self.robot.elements.laws
         pushed = np.zeros((len(self.M), self.columns.N.shape[2], self.slopes.rows.shape[1]))
-        for actuator, row, at in laws.inputs:
-            pushed[:, self.x + actuator, row] = -laws.numbers[at]
+        for actuator, element, at in laws.inputs:
+            row, thruster = laws.records[element, ROW], self.robot.model.actuators[actuator]
+            if laws.records[element, LAW] < PUSH:
+                pushed[:, self.x + actuator, row] = -laws.numbers[at - 1]
+            else:
+                pushed[:, self.x + actuator, row:row + 6] = -unit_wrenches(self.robot, self.motion.q, thruster)
         return pushed
 
     def _bracket(self, v, N):

@@ -66,13 +66,20 @@ def _print_parts(robot):
                      for each in model.constraints])
     if model.actuators:
         print(f"\nactuators ({len(model.actuators)})")
-        print_table([(each.name, f"on {', '.join(each.gears)}" if each.gears else _between(each.measure),
-                      f"gear {', '.join(f'{gear:g}' for gear in each.gears.values() or [each.gear])}")
+        print_table([(each.name, f"on {', '.join(each.gears)}" if each.gears else _between(each.measure), _gear(each))
                      for each in model.actuators])
     if model.elements:
         print(f"\nforce elements ({len(model.elements)})")
         print_table([(each.name, each.law, _between(each.measure) if each.measure.parent else
                       f"on {', '.join(each.measure.coefficients)}") for each in model.elements])
+
+
+def _gear(actuator):
+    """What a unit of the input is."""
+    if hasattr(actuator, "wrench"):
+        moment, force = ([f"{x:g}" for x in actuator.wrench[k:k + 3]] for k in (0, 3))
+        return f"force {', '.join(force)}, moment {', '.join(moment)} in axes of the {actuator.axes}"
+    return f"gear {', '.join(f'{gear:g}' for gear in actuator.gears.values() or [actuator.gear])}"
 
 
 def _coordinates(robot, joint):

@@ -20,7 +20,7 @@ The laws of `liedyn.model.laws` for kernels, selected by their codes.
 from numba import types
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from liedyn.lie.algebra import add, add6, cross, dot, dot6, neg6, rotate, sub, unrotate
+from liedyn.lie.algebra import add, add6, cross, dot, dot6, neg6, rotate, scale6, sub, unrotate
 from liedyn.lie.exponential import (
     coefficient_d, exp, polynomial_rate, polynomial_times, rate_d, so3_left_jacobian_inverse,
 )
@@ -28,7 +28,7 @@ from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline
 from liedyn.machine.compiled.user_functions import call
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.model.force_elements import (
-    BUSHING, BUSHING_NUMBERS, FOLLOWER, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW, TORQUE_AT, Laws,
+    BUSHING, BUSHING_NUMBERS, FOLLOWER, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, PUSH, ROW, THRUST, TORQUE_AT, Laws,
 )
 from liedyn.model.laws import LAWS
 from liedyn.model.packed_records import get3, get6
@@ -133,10 +133,30 @@ def given(laws, e, t, X, x, out):
     if laws.records[e, FUNCTION_AT] != 0:
         call(laws.records[e, FUNCTION_AT], t, x, x, x, x, out, 0)
         F = get3(SCALAR, out, 0)
-    if laws.records[e, LAW] == FOLLOWER:
+    if laws.records[e, LAW] >= PUSH:
+        m, F = scale6(laws.numbers[at + 6], (m, F))
+    return in_axes_of_a(laws, e, X, (m, F))
+
+
+@inline
+def turns_with_b(laws, e):
+    return laws.records[e, LAW] == FOLLOWER or laws.records[e, LAW] == THRUST
+
+
+@inline
+def in_axes_of_a(laws, e, X, W):
+    """A wrench at B as it is given, in the axes of A."""
+    if turns_with_b(laws, e):
         R = exp(X)[0]
-        return rotate(R, m), rotate(R, F)
-    return m, F
+        return rotate(R, W[0]), rotate(R, W[1])
+    return W
+
+
+@inline
+def of_unit_input(laws, e, X):
+    """The wrench about A of a unit of the input of a push or thrust."""
+    W = get6(SCALAR, laws.numbers, laws.records[e, NUMBERS])
+    return seen_at_a(exp(X)[1], in_axes_of_a(laws, e, X, W))
 
 
 @inline
@@ -154,6 +174,6 @@ def change(laws, e, W, X, V, eta, dV):
         return bushing_change(laws.numbers, laws.records[e, NUMBERS], X, V, eta, dV)
     p = exp(X)[1]
     dp = add(eta[1], cross(eta[0], p))
-    turned = (cross(eta[0], W[0]), cross(eta[0], W[1])) if laws.records[e, LAW] == FOLLOWER else (_ZERO, _ZERO)
+    turned = (cross(eta[0], W[0]), cross(eta[0], W[1])) if turns_with_b(laws, e) else (_ZERO, _ZERO)
     moment, force = seen_at_a(p, turned)
     return neg6((add(moment, cross(dp, W[1])), force))

@@ -38,7 +38,7 @@ from liedyn.mechanics.constraints.families.cut import (
     cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_velocity_kernel,
 )
 from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE, force
-from liedyn.mechanics.elements.element_wrenches import change, given, pull, rate, seen_at_b
+from liedyn.mechanics.elements.element_wrenches import change, given, of_unit_input, pull, rate, seen_at_b
 from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
 from liedyn.model.force_elements import BUSHING, HOLDS, LAW, ROW
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
@@ -232,7 +232,7 @@ def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
 def give_inputs(laws, u):
     """Store the inputs of the actuators that are force elements."""
     for k in range(laws.inputs.shape[0]):
-        laws.numbers[laws.inputs[k, 2] + 1] = u[laws.inputs[k, 0]]
+        laws.numbers[laws.inputs[k, 2]] = u[laws.inputs[k, 0]]
 
 
 @late(MODEL, LAWS_TYPE, VECTOR, MATRIX, MATRIX)
@@ -241,10 +241,15 @@ def add_driven(model, laws, work, by_u, out):
     `add_derivatives` or the like."""
     at = taken(model, work)
     for k in range(laws.inputs.shape[0]):
-        G, gear = at.G[laws.inputs[k, 1]], laws.numbers[laws.inputs[k, 2]]
-        for i in range(out.shape[0]):
-            if G[i] != 0.0:
-                add_multiple(gear * G[i], by_u[laws.inputs[k, 0]], out[i])
+        e, gears = laws.inputs[k, 1], at.out
+        first = laws.records[e, ROW]
+        gears[0] = laws.numbers[laws.inputs[k, 2] - 1]
+        if row_count(laws, e) == 6:
+            put6(SCALAR, gears, 0, of_unit_input(laws, e, get6(SCALAR, at.x, first)))
+        for r in range(row_count(laws, e)):
+            for i in range(out.shape[0]):
+                if at.G[first + r, i] != 0.0:
+                    add_multiple(gears[r] * at.G[first + r, i], by_u[laws.inputs[k, 0]], out[i])
 
 
 @inline

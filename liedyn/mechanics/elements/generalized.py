@@ -15,6 +15,7 @@ from liedyn.mechanics.elements.forces import (
     derivative_states, driven_state_derivatives, driven_states, energy_states, force_states, room_for,
 )
 from liedyn.mechanics.tree.energy import potential_energy as tree_energy
+from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.model.calls.boundary import states
 from liedyn.model.force_elements import FOLLOWER, FUNCTION_AT, LAW, TORQUE_AT, WRENCH
 from liedyn.model.packed import N_ROWS
@@ -244,6 +245,14 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
                 raise SingularConfigurationError(f"actuator {shown(robot.actuator_names[k])} has no direction here: "
                                                  "its points coincide", np.zeros(0))
     return S.reshape(lead + S.shape[1:])
+
+
+def unit_wrenches(robot, q, thruster):
+    """Wrenches (count, 6) of a unit of a thruster's input at its frame, in world axes."""
+    wrench, measure = np.array(thruster.wrench).reshape(2, 3), thruster.measure
+    if thruster.axes == "body":
+        wrench = wrench @ (pose(robot, q, measure.child) @ measure.child_placement)[:, :3, :3].swapaxes(1, 2)
+    return np.broadcast_to(wrench, (len(q), 2, 3)).reshape(-1, 6)
 
 
 def potential_energy(robot, q, out=None):
