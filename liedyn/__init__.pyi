@@ -92,6 +92,7 @@ from liedyn.mechanics.constraints import (
     velocity_error as velocity_error, virtual_coordinates as virtual_coordinates,
     virtual_jacobian as virtual_jacobian, world_constraint_wrenches as world_constraint_wrenches,
 )
+from liedyn.mechanics.contact.distances import Distances as Distances, distances as distances
 from liedyn.mechanics.dynamics import (
     canonical_equations as canonical_equations, canonical_momenta as canonical_momenta,
     forward_dynamics as forward_dynamics, joint_wrenches as joint_wrenches,
@@ -125,7 +126,7 @@ from liedyn.tasks.operating_points import (
 from liedyn.tasks.optimal_motion import (
     MotionWarning as MotionWarning, NLPSolver as NLPSolver, OptimalMotion as OptimalMotion,
     OptimizationError as OptimizationError, PathFunction as PathFunction, clearance as clearance,
-    optimize_motion as optimize_motion,
+    optimize_motion as optimize_motion, separation as separation,
 )
 from liedyn.tasks.planning import (
     MPC as MPC, Cost as Cost, Limits as Limits, Phase as Phase, Plan as Plan, PlanError as PlanError,
@@ -133,6 +134,7 @@ from liedyn.tasks.planning import (
 )
 from liedyn.tasks.reaching import (
     CenterOfMassTarget as CenterOfMassTarget, DirectionTarget as DirectionTarget,
+    DistanceTarget as DistanceTarget,
     InfeasibleError as InfeasibleError, InverseKinematics as InverseKinematics,
     OrientationTarget as OrientationTarget, PointTarget as PointTarget, PoseTarget as PoseTarget,
     ReachError as ReachError, ReachWarning as ReachWarning, Target as Target,
@@ -163,7 +165,8 @@ __version__: str
 __all__ = [
     "AccumulationError", "Adaptive", "BaseParameters", "Baumgarte", "Branch", "Builder", "CacheWarning",
     "CenterOfMassTarget", "ClosureError", "ConditionWarning", "ContactWarning", "ControllabilityError", "Cost",
-    "DirectionTarget", "Event", "EventRecord", "Excitation", "ExtendedKalmanFilter", "ForwardDynamicsDerivatives",
+    "DirectionTarget", "DistanceTarget", "Distances", "Event", "EventRecord", "Excitation", "ExtendedKalmanFilter",
+    "ForwardDynamicsDerivatives",
     "GainSchedule", "GasSpring", "GeneralizedAlpha", "HybridController", "Identification", "IdentificationError",
     "IdentificationWarning", "InfeasibleError", "InputError", "InverseKinematics", "KalmanBucyFilter",
     "KalmanFilter", "LargeResult", "LiedynError", "Limits", "MPC", "ModelError", "ModelWarning", "MotionWarning",
@@ -180,7 +183,8 @@ __all__ = [
     "check_constraint", "check_feedback", "clearance", "close", "closure_error", "complete_velocity",
     "constraint_bias", "constraint_jacobian", "constraint_wrenches", "continuation", "controllability",
     "coriolis_matrix", "crba",
-    "ddp", "difference", "differential_inverse_kinematics", "differentiate_run", "discretize", "dkalman", "dlqr",
+    "ddp", "difference", "differential_inverse_kinematics", "differentiate_run", "discretize", "distances",
+    "dkalman", "dlqr",
     "dynamic_parameters", "element_forces", "element_states", "excitation", "export_fmu", "export_html",
     "forward_dynamics",
     "forward_dynamics_derivatives", "forward_kinematics", "frequency_response", "from_control", "from_pinocchio",
@@ -191,7 +195,8 @@ __all__ = [
     "momentum", "momentum_terms", "moving_horizon", "neutral", "open_results", "optimize_motion", "placement", "pose",
     "potential_energy", "random_configuration", "reduced", "regressor", "rnea", "rnea_derivatives",
     "rnea_second_derivatives", "save",
-    "save_toml", "sensitivities", "simulate", "specialize", "step", "subtree", "to_control", "to_pinocchio",
+    "save_toml", "sensitivities", "separation", "simulate", "specialize", "step", "subtree", "to_control",
+    "to_pinocchio",
     "total_mass", "trim", "tvlqr", "underlying", "velocity_error", "velocity_from_momenta", "view",
     "virtual_coordinates", "virtual_jacobian", "with_inertial_parameters", "world_acceleration",
     "world_constraint_wrenches", "world_jacobian", "world_jacobian_dot", "world_joint_wrenches",

@@ -90,6 +90,17 @@ def cleared(robots):
     return ld.clearance(robots["tree"], "B", (3.0, 0.0, 0.0), 0.1).f(0.0, np.ones(2), np.zeros(2), np.zeros(2))
 
 
+def solid(robots):
+    b = ld.Builder.of(robots["tree"])
+    b.shape("ball", "B", "sphere", size=0.1, role="collision")
+    b.shape("wall", "ground", "box", (3.0, 0.0, 0.0), (0.1, 1.0, 1.0), role="collision")
+    return b.build()
+
+
+def apart(robots):
+    return ld.distances(solid(robots), np.ones(2)).distance
+
+
 def twice(x):
     return 2.0 * x
 
@@ -323,6 +334,9 @@ CALLS = {
     "continuation": branch,
     "trim": lambda robots: ld.trim(robots["loop"], HOME, free=["force:q1", "force:q2"]).u,
     "PathFunction": motion, "clearance": cleared, "optimize_motion": motion,
+    "separation": lambda robots: ld.separation(solid(robots), at_least=0.1).f(0.0, np.ones(2), None, None),
+    "distances": apart, "Distances": apart,
+    "DistanceTarget": lambda robots: ld.inverse_kinematics(solid(robots), ld.DistanceTarget(at_least=0.1)).q,
     "CenterOfMassTarget": reached(ld.CenterOfMassTarget([0.5, 0.0, 0.5])),
     "DirectionTarget": reached(ld.DirectionTarget("B", (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))),
     "OrientationTarget": reached(ld.OrientationTarget("B", np.eye(3))),

@@ -1,4 +1,4 @@
-"""Actuators that are wrenches at frames: Jacobians of bodies, wrenches in bodies' frames, differences, MuJoCo; flight."""
+"""Actuators that are wrenches at frames: Jacobians, wrenches in the bodies' frames, differences, MuJoCo; flight."""
 import re
 import tempfile
 
@@ -193,3 +193,37 @@ def test_derivatives_by_parameters(name):
         return np.hstack([ss.A, ss.B])
 
     assert off(np.concatenate([found.A[..., 0], found.B[..., 0]], axis=1), difference(models)) < 1e-7
+
+
+def test_it_flies_home_from_upside_down():
+    robot = quadrotor()
+    hover = ld.trim(robot, robot.home, free=list(robot.actuator_names)).u
+    weights = {f"flight.{axis}": 1.0 for axis in ("x", "y", "z", "rx", "ry", "rz")}
+    weights |= {f"velocity:flight.{axis}": 0.3 for axis in "xyz"} | {f"velocity:flight.r{axis}": 0.1 for axis in "xyz"}
+    regulator = ld.lqr(robot, robot.home, weights, 0.1, u=hover)
+    for turn in (np.pi - 0.05, 2.5):
+        tr = ld.simulate(robot, ld.integrate(robot, robot.home, [turn, 0, 0, 0, 0, 0]), np.zeros(6), 6.0, dt=2e-3,
+                         u=regulator)
+        assert np.abs(ld.difference(robot, robot.home, tr.q[-1])).max() < 1e-3
+
+
+def test_it_flips():
+    """A turn by two pi within a second, with thrusts of either sign excluded; the plan is a regulator of the run."""
+    robot, steps, h, hover = quadrotor(), 80, 0.0125, np.full(4, 0.8 * 9.81 / 4)
+    angle = 2.0 * np.pi * np.clip((np.arange(steps + 1) - 10) / (steps - 30), 0.0, 1.0)
+    turn = np.array([ld.integrate(robot, robot.home, [0.0, a, 0.0, 0.0, 0.0, 0.0]) for a in angle])
+    speed = np.zeros((steps + 1, 6))
+    speed[:, 1] = np.gradient(angle, h)
+    held = np.tile(hover, (steps, 1))
+    guess = held.copy()
+    guess[8:14, [0, 2]], guess[57:63, [0, 2]] = [0.0, 3.9], [3.9, 0.0]
+    Q = {f"flight.{axis}": 2.0 for axis in "xyz"} | {f"flight.r{axis}": 3.0 for axis in "xyz"}
+    Q |= {f"velocity:flight.{axis}": 0.02 for axis in ("x", "y", "z", "rx", "ry", "rz")}
+    cost = ld.Cost(Q=Q, R=1e-2, q=turn, v=speed, u=held, terminal_Q={name: 100.0 * x for name, x in Q.items()})
+    plan = ld.ddp(robot, robot.home, np.zeros(6), cost, steps, h, limits=ld.Limits(inputs=(0.0, 6.0)), start=guess)
+    tr = ld.simulate(robot, robot.home, np.zeros(6), 1.0, dt=h / 5, u=ld.Sampled(plan, h))
+    for q in (plan.q, tr.q):
+        up = ld.pose(robot, q, "hull")[:, 2, 2]
+        assert up.min() < -0.999 and up[-1] > 0.999
+        assert np.abs(ld.difference(robot, robot.home, q[-1])).max() < 0.1
+    assert plan.u.min() >= 0.0 and plan.u.max() <= 6.0

@@ -77,6 +77,10 @@ ROWS = dict(jacobian=lambda t, q: np.ones((1, 1)), bias=lambda t, q, v: np.zeros
 KALMAN = dict(**STATE, h=0.01, P=1.0, Q=1.0, R=1.0, outputs=["q1", "q4"])
 CONTROL, PINOCCHIO = (find_spec(name) is not None for name in ("control", "pinocchio"))
 PATH = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u))
+SOLID = ld.Builder.of(PANDA)
+SOLID.shape("ball", "panda_hand", "sphere", size=0.1, role="collision")
+SOLID.shape("wall", "ground", "box", (3.0, 0.0, 0.0), (0.1, 1.0, 1.0), role="collision")
+SOLID = SOLID.build()
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
 
@@ -220,6 +224,9 @@ CALLS = {
         guess=None, solver=ld.NLPSolver(iterations=20), progress=False),
     "NLPSolver": dict(name="liedyn", iterations=20, feasibility=1e-8, optimality=1e-6, settings={"mu": 0.1}),
     "PathFunction": dict(f=lambda t, q, v, u: v @ v, df=lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=1.0),
+    "separation": dict(robot=SOLID, pairs=[("ball", "wall")], at_least=0.1),
+    "distances": dict(robot=SOLID, q=ARM, pairs=[("ball", "wall")]),
+    "DistanceTarget": dict(pairs=[("ball", "wall")], at_least=0.1, one_sided=False),
     "clearance": dict(robot=PANDA, body="panda_hand", center=(0.5, 0.0, 0.5), radius=0.1),
     "inverse_kinematics": dict(robot=PANDA, targets=REACHED, q0=ARM, hold=["panda_joint7"], posture=ARM, seed=0,
                                restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
@@ -372,8 +379,8 @@ METHODS = {
     "LocalStateSpace.__getitem__": (
         once(lambda: ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), *np.zeros((2, 2, 4)))), dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
-           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult",
+RESULTS = {"BaseParameters", "Branch", "Distances", "EventRecord", "Excitation", "ForwardDynamicsDerivatives",
+           "GainSchedule", "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult",
            "MovingHorizonEstimator", "OptimalMotion", "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient",
            "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
            "Trajectory", "Trim"}

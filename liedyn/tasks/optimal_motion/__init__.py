@@ -19,7 +19,7 @@
 from liedyn.tasks.optimal_motion.nlp_solver import NLPSolver
 from liedyn.tasks.optimal_motion.optimal_motion_result import MotionWarning, OptimalMotion, OptimizationError
 from liedyn.tasks.optimal_motion.optimize import optimize_motion
-from liedyn.tasks.optimal_motion.path_functions import PathFunction, clearance
+from liedyn.tasks.optimal_motion.path_functions import PathFunction, clearance, separation
 
 __all__ = ["MotionWarning", "NLPSolver", "OptimalMotion", "OptimizationError", "PathFunction", "clearance",
-           "optimize_motion"]
+           "optimize_motion", "separation"]

@@ -11,6 +11,7 @@ import numpy as np
 from liedyn.linear.feedback import FeedbackCheck
 from liedyn.machine.arguments import floats, number, positive, require_robot
 from liedyn.machine.errors import InputError, said, shown
+from liedyn.mechanics.contact.distances import distances
 from liedyn.mechanics.constraints.checking import central_difference, relative_deviation
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.mechanics.tree.forward_kinematics import pose
@@ -19,7 +20,7 @@ from liedyn.model.calls.boundary import as_floats, states
 from liedyn.model.travel import Travelling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from liedyn.model.robot import Robot
@@ -223,3 +224,59 @@ class _Away:
         J = body_jacobian(self.robot, q, self.body)
         rate = R @ (J[3:] - np.cross(self.point, J[:3], axisb=0).T)
         return 2.0 * d @ rate / self.radius ** 2, np.zeros(self.robot.nv), np.zeros(len(self.robot.actuator_names))
+
+
+def separation(robot: Robot, pairs: Sequence[tuple[str, str]] | None = None, at_least: float = 0.0) -> PathFunction:
+    """Pairs of shapes that keep a distance along a motion, for ``path`` of `optimize_motion`.
+
+    Parameters
+    ----------
+    robot : Robot
+    pairs : sequence of (str, str), optional
+        As for `distances`.
+    at_least : float
+        Distance that every pair keeps [m].
+
+    Returns
+    -------
+    PathFunction
+        The distances of all pairs, with their exact derivatives.
+
+    Raises
+    ------
+    LiedynError
+        coal is not installed (extra ``collision``), or cannot read a mesh.
+    InputError
+        A name is unknown, or there are no pairs.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> b = ld.Builder.of(ld.load("panda"))
+    >>> b.shape("fist", "panda_hand", "sphere", size=0.1, role="collision")
+    >>> b.shape("post", "ground", "cylinder", (0.5, 0.0, 0.5), size=(0.05, 1.0), role="collision")
+    >>> panda = b.build()
+    >>> ld.separation(panda, at_least=0.02).check(panda, panda.home, [0.0] * 7, [0.0] * 7).ok
+    True
+    """
+    require_robot(robot)
+    at_least = number("at_least", at_least)
+    apart = _Apart(robot, pairs)
+    apart.value(0.0, robot.home, None, None)
+    return PathFunction(apart.value, apart.derivatives, low=at_least, name="distances of shapes")
+
+
+class _Apart:
+    """Distances of pairs of shapes; its methods can be pickled."""
+
+    def __init__(self, robot, pairs):
+        self.robot, self.pairs = robot, pairs
+
+    def value(self, t, q, v, u):
+        """Distances of all pairs."""
+        return distances(self.robot, q, self.pairs).distance
+
+    def derivatives(self, t, q, v, u):
+        """Derivatives by q, v and u."""
+        J = distances(self.robot, q, self.pairs).jacobian
+        return J, np.zeros_like(J), np.zeros((len(J), len(self.robot.actuator_names)))
