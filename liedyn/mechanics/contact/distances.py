@@ -121,7 +121,7 @@ def distances(robot: Robot, q: ArrayLike, pairs: Sequence[tuple[str, str]] | Non
     """
     require_robot(robot)
     lead, q = states(robot, q=q)
-    pairs = chosen_pairs(robot, None if pairs is None else tuple(map(tuple, pairs)))
+    pairs = chosen_pairs(robot, _named(pairs))
     d, points, normal = _measured(robot, q, pairs)
     J = np.zeros((*d.shape, robot.nv))
     for side, sign in ((0, -1.0), (1, 1.0)):
@@ -188,6 +188,17 @@ def solid(robot, name):
     return getattr(coal, shape.kind.capitalize())(*shape.size)
 
 
+def _named(pairs):
+    """Pairs of names as a tuple of tuples, or None."""
+    if pairs is None:
+        return None
+    if not isinstance(pairs, (tuple, list)) or not all(
+            isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+            for pair in pairs):
+        raise InputError(f"pairs must be pairs of names of shapes or bodies, got {shown(pairs)}")
+    return tuple(map(tuple, pairs))
+
+
 @remembered
 def chosen_pairs(robot, pairs):
     """Pairs of `Shape`, for names of shapes and bodies, or None."""
@@ -204,10 +215,8 @@ def chosen_pairs(robot, pairs):
         if own:
             named.setdefault(body, own)
     for pair in pairs:
-        if len(pair) != 2:
-            raise InputError(f"pairs must be pairs of names of shapes or bodies, got {shown(pair)}")
         for name in pair:
-            if not isinstance(name, str) or name not in named:
+            if name not in named:
                 raise InputError(f"no shape or body with shapes for collision is called {shown(name)}, "
                                  f"{suggestion(name, list(named))}")
         found += [(a, b) for a in named[pair[0]] for b in named[pair[1]]]

@@ -25,7 +25,7 @@ from liedyn.mechanics.elements.generalized import actuator_matrix, element_force
 from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model.builder import Builder
-from liedyn.model.calls.boundary import as_floats, states
+from liedyn.model.calls.boundary import as_floats, rows_of, states, wrenches
 from liedyn.model.description import GROUND
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.remembered import remembered
@@ -161,10 +161,7 @@ def _given(robot, q, v, tau, u):
         return *states(robot, q=q, v=v, tau=tau), None
     lead, q, v = states(robot, q=q, v=v)
     nu = len(robot.actuator_names)
-    try:
-        u = np.broadcast_to(as_floats("u", u, nu), lead + (nu,)).reshape(-1, nu)
-    except ValueError:
-        raise InputError(f"u {np.shape(u)} does not broadcast to the leading axes {lead} of the state") from None
+    u = rows_of("u", as_floats("u", u, nu), lead, nu)
     return lead, q, v, np.einsum("bij,bj->bi", actuator_matrix(robot, q), u), u
 
 
@@ -222,8 +219,10 @@ def joint_wrenches(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | No
     (165.03, 165.03)
     """
     lead, q, v, tau, u = _given(robot, q, v, tau, u)
-    found = forward_dynamics(robot, q, v, tau, f_ext=_rows(f_ext, lead))
-    F = transmitted(robot, (), (q, v, found.a), found.lam, _rows(f_ext, lead), u)
+    wrenches(robot, f_ext, lead)  # refuses what is no wrench
+    given = _rows(f_ext, lead)
+    found = forward_dynamics(robot, q, v, tau, f_ext=given)
+    F = transmitted(robot, (), (q, v, found.a), found.lam, given, u)
     return {name: F[:, k].reshape(lead + (6,)) for k, name in enumerate(names_of_joints(robot))}
 
 
@@ -231,10 +230,7 @@ def _rows(f_ext, lead):
     """Wrenches with the leading axes of the states as rows."""
     def rows(F, axes):
         F = np.asarray(F, dtype=np.float64)
-        try:
-            return np.broadcast_to(F, lead + F.shape[F.ndim - axes:]).reshape(-1, *F.shape[F.ndim - axes:])
-        except ValueError:
-            raise InputError(f"f_ext {F.shape} does not broadcast to the leading axes {lead} of the state") from None
+        return np.broadcast_to(F, lead + F.shape[F.ndim - axes:]).reshape(-1, *F.shape[F.ndim - axes:])
 
     if f_ext is None:
         return None
@@ -275,16 +271,13 @@ def world_joint_wrenches(robot: Robot, q: ArrayLike, wrenches: dict[str, Any]) -
     require_robot(robot)
     lead, rows = states(robot, q=q)
     joints, turned = {joint.name: joint for joint in robot.model.joints}, {}
+    if not isinstance(wrenches, dict):
+        raise InputError(f"wrenches must be a dict by name of a joint, as of joint_wrenches, got {shown(wrenches)}")
     for name, F in wrenches.items():
         if name not in joints:
             raise InputError(f"unknown joint {shown(name)}, {suggestion(name, list(joints))}")
-        joint, F = joints[name], as_floats(f"wrench of {shown(name)}", F, 6)
+        joint, F = joints[name], rows_of(f"wrench of {shown(name)}", as_floats("wrench", F, 6), lead, 6)
         R = np.eye(3) if joint.parent == GROUND else pose(robot, rows, joint.parent)[:, :3, :3]
         R = np.reshape(R @ joint.placement[:3, :3], (-1, 1, 3, 3))
-        try:
-            F = np.broadcast_to(F, lead + (6,)).reshape(-1, 2, 3, 1)
-        except ValueError:
-            raise InputError(f"wrench of {shown(name)} {F.shape} does not broadcast to the leading axes {lead} of the "
-                             "state") from None
-        turned[name] = (R @ F).reshape(lead + (6,))
+        turned[name] = (R @ F.reshape(-1, 2, 3, 1)).reshape(lead + (6,))
     return turned

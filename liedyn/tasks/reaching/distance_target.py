@@ -84,6 +84,16 @@ class DistanceTarget(Target):
         -------
         error : ndarray, shape (..., pairs)
             [m]
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.shape("fist", "panda_hand", "sphere", size=0.1, role="collision")
+        >>> b.shape("floor", "ground", "plane", role="collision")
+        >>> panda = b.build()
+        >>> ld.DistanceTarget(at_least=0.1).error(panda, panda.home).tolist()
+        [0.0]
         """
         d = distances(robot, q, self.pairs).distance - self.at_least
         return np.minimum(d, 0.0) if self.one_sided else d
@@ -99,6 +109,16 @@ class DistanceTarget(Target):
         Returns
         -------
         jacobian : ndarray, shape (..., pairs, nv)
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.shape("fist", "panda_hand", "sphere", size=0.1, role="collision")
+        >>> b.shape("floor", "ground", "plane", role="collision")
+        >>> panda = b.build()
+        >>> ld.DistanceTarget(at_least=2.0).jacobian(panda, panda.home).shape
+        (1, 7)
         """
         found = distances(robot, q, self.pairs)
         if not self.one_sided:
