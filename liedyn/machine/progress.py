@@ -1,5 +1,6 @@
 """A progress bar for long runs (with tqdm), and a way to stop a run in another thread."""
 # mypy: ignore-errors
+import sys
 import threading
 import time
 
@@ -14,11 +15,16 @@ class Stopped(BaseException):
     """Ends a run in a thread after the main thread was interrupted."""
 
 
+def _in_a_terminal():
+    """False where a bar would fill a file or a page with its states: in logs, notebooks, pages that are made."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 class Progress:
     """Shows simulated time, after `LONG` seconds.
 
-    `wanted` is True (shown at once; tqdm must be installed), False (never), or None (on long runs, if tqdm is
-    installed); or a `threading.Event`: nothing is shown, and the run ends with `Stopped` once the event is set.
+    `wanted` is True (shown at once; tqdm must be installed), False (never), or None (on long runs in a terminal, if
+    tqdm is installed); or a `threading.Event`: nothing is shown, and the run ends with `Stopped` once the event is set.
     """
 
     def __init__(self, wanted, start, end, doing="simulate", unit="s"):
@@ -27,7 +33,7 @@ class Progress:
         if isinstance(wanted, threading.Event):
             self.stop = wanted
             return
-        if wanted is not None and not flag("progress", wanted):
+        if wanted is None and not _in_a_terminal() or wanted is not None and not flag("progress", wanted):
             return
         try:
             from tqdm import tqdm

@@ -199,3 +199,14 @@ KINDS = (*_JOINTS, *CONSTRAINT_KINDS)
 def neutral(kind):
     """Neutral coordinates of a joint kind: zeros, and the identity for a quaternion."""
     return [1.0 if suffix == ".qw" else 0.0 for suffix in kind.coordinates]
+
+
+def are_lengths(robot):
+    """A mask (nv) of the velocities that are in m/s; the others are in rad/s."""
+    found = np.zeros(robot.nv, bool)
+    for joint in robot.model.joints:
+        kind = JOINT_KINDS[joint.kind]
+        for suffix, motion in zip(kind.velocities, kind.motions):
+            if f"{joint.name}{suffix}" in robot.velocity_names:
+                found[robot.velocity_index(f"{joint.name}{suffix}")] = motion[0] == "v"
+    return found

@@ -29,6 +29,20 @@ def test_curves_have_names_and_events(run):
         run.plot("bom")
 
 
+def test_curves_have_units(run):
+    assert run.plot().get_ylabel() == "[rad, m]" and run.plot("velocity:lift_rod").get_ylabel() == "[m/s]"
+    assert run.plot(["force:boom", "energy"]).get_ylabel() == "[N m, J]"
+
+
+def test_bars_of_progress_are_shown_on_terminals_only(monkeypatch):
+    from liedyn.machine import progress
+
+    for terminal in (True, False):
+        monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda terminal=terminal: terminal))
+        assert (progress.Progress(None, 0.0, 1.0).tqdm is not None) == terminal
+        assert progress.Progress(True, 0.0, 1.0).tqdm is not None
+
+
 def test_many_curves_are_told_apart():
     arm = ld.load("talos")
     tr = ld.simulate(arm, arm.home, np.zeros(arm.nv), 0.002)

@@ -24,7 +24,7 @@ from liedyn.bridges.fmu.fmu_outputs import outputs_of
 from liedyn.bridges.fmu.fmu_programs import FmuPrograms
 from liedyn.bridges.fmu.fmu_references import enough_programs
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
-from liedyn.bridges.fmu.fmu_states import are_lengths, states_of
+from liedyn.bridges.fmu.fmu_states import states_of
 from liedyn.bridges.specialization.references import reference_state, references, require_programs
 from liedyn.files.paths import path_of, writing
 from liedyn.linear.feedback import single_state
@@ -34,6 +34,7 @@ from liedyn.machine.errors import InputError, LiedynError
 from liedyn.machine.program.expressions import Expression
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import velocity_error
+from liedyn.model.kinds import are_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

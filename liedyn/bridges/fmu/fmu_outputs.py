@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.bridges.fmu.fmu_states import ANGLE, LENGTH, are_lengths
+from liedyn.bridges.fmu.fmu_states import ANGLE, LENGTH
 from liedyn.lie.algebra import Ad_inverse, add, compose, sub6
 from liedyn.lie.exponential import inverse
 from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY, WRENCH
@@ -25,7 +25,7 @@ from liedyn.mechanics.tree.kinematics import (
 )
 from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.model.constraint_records import loop_kind, loop_pitch, loop_virtuals
-from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.kinds import LOOP_KINDS, are_lengths
 from liedyn.model.packed_records import body_link, minus_gravity
 
 _PLACE = (".x", ".y", ".z", *(f".R{i}{j}" for i in (1, 2, 3) for j in (1, 2, 3)))

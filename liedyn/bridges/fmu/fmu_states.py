@@ -13,7 +13,7 @@ from liedyn.mechanics.constraints.independent import (
 )
 from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.model.kinds import JOINT_KINDS
+from liedyn.model.kinds import are_lengths
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
 
 ANGLE, LENGTH, QUATERNION = ("rad", "rad/s", "rad/s2"), ("m", "m/s", "m/s2"), ("1", "1/s", None)
@@ -114,17 +114,6 @@ def _group(robot, y, name, count):
                          "name all or none of them as `independent`")
     return (Group(slice(count, count + nq), [y.names.index(robot.velocity_names[k]) for k in dofs], dofs),
             list(range(iq, iq + nq)))
-
-
-def are_lengths(robot):
-    """A mask of the velocities (nv) that move along something."""
-    found = np.zeros(robot.nv, bool)
-    for joint in robot.model.joints:
-        kind = JOINT_KINDS[joint.kind]
-        for suffix, motion in zip(kind.velocities, kind.motions):
-            if f"{joint.name}{suffix}" in robot.velocity_names:
-                found[robot.velocity_index(f"{joint.name}{suffix}")] = motion[0] == "v"
-    return found
 
 
 def _unit_of_coordinate(robot, k):

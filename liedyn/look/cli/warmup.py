@@ -363,4 +363,4 @@ def _progress(names, done):
             print(f"\r{len(results)}/{len(names)}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
         return results
-    return list(tqdm(done, total=len(names), unit="function"))
+    return list(tqdm(done, total=len(names), unit="function", disable=None))  # None: shown in terminals only

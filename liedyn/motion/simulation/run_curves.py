@@ -2,6 +2,7 @@
 from liedyn.machine.arguments import names as names_of
 from liedyn.machine.figures import COLOURS, figure
 from liedyn.machine.texts import drawn
+from liedyn.model.kinds import are_lengths
 
 STYLES = ("-", "--", "-.", ":")
 MOST = 10
@@ -21,10 +22,25 @@ def plot(trajectory, names, ax):
                 lw=1.8, label=drawn(name))
     for k, event in enumerate(trajectory.events):
         ax.axvline(event.t, color="#7F7F7F", lw=0.9, ls=":", label="events" if k == 0 else None)
-    ax.set(xlabel="t [s]", title=drawn(trajectory.robot))
+    units = "" if trajectory._robot is None else ", ".join(dict.fromkeys(
+        unit for unit in (_unit(trajectory._robot, name) for name in columns) if unit))
+    ax.set(xlabel="t [s]", ylabel=f"[{units}]" if own and units else ax.get_ylabel(), title=drawn(trajectory.robot))
     ax.grid(alpha=0.3)
     if columns:
         # axes given by the user may contain other lines
         place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if own else {"loc": "best"}
         ax.legend(frameon=False, **place)
     return ax
+
+
+def _unit(robot, column):
+    """The unit of a column; empty for quaternions, and for rows of constraints, which have several kinds."""
+    kind, _, name = column.partition(":")
+    power = {"velocity": 1, "acceleration": 2, "force": 3}.get(kind if name else "", 0)
+    name = name if power else column
+    if name == "energy":
+        return "J"
+    if name not in robot.velocity_names:
+        return ""
+    return (("rad", "rad/s", "rad/s²", "N m") if not are_lengths(robot)[robot.velocity_index(name)]
+            else ("m", "m/s", "m/s²", "N"))[power]

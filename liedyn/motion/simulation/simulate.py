@@ -119,7 +119,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
     record : int
         Record every `record`-th step.
     progress : bool, optional
-        A progress bar (tqdm): always, never, or by default on long runs if it is installed.
+        A progress bar (tqdm): always, never, or by default on long runs in a terminal if it is installed.
     tolerance : float
         Largest closure error [rad; m relative to the mechanism's size, `liedyn.model.size`] that slightly
         contradictory constraints may retain. Projection itself continues to rounding.

@@ -11,7 +11,7 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.tree.kinematics import world_positions
 from liedyn.model.calls.batches import batch
 from liedyn.model.calls.boundary import states
-from liedyn.model.kinds import JOINTS
+from liedyn.model.kinds import JOINTS, are_lengths
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, PackedModel, links_of
 from liedyn.model.remembered import remembered
 from liedyn.tasks.reaching.goals import weight_of
@@ -134,23 +134,21 @@ def _goals(goals):
 
 def limits_of(robot, limits=True, fixed=None):
     """`places`, `fixed`, `lower`, `upper` and `are_lengths` of a `Problem`, by velocity coordinate."""
-    places, lower, upper, are_lengths = _limits(robot)
+    places, lower, upper, lengths = _limits(robot)
     fixed = np.zeros(robot.nv, np.int64) if fixed is None else fixed
-    return places if limits else np.full(robot.nv, -1), fixed, lower, upper, are_lengths
+    return places if limits else np.full(robot.nv, -1), fixed, lower, upper, lengths
 
 
 @remembered
 def _limits(robot):
     places, lower, upper = np.full(robot.nv, -1), np.full(robot.nv, -np.inf), np.full(robot.nv, np.inf)
-    are_lengths = np.zeros(robot.nv, np.int64)
     for link in links_of(robot.packed)[0]:
         kind = JOINTS[link[LINK_PRIMITIVE]]
-        are_lengths[link[LINK_IV]:link[LINK_IV] + kind.nv] = [motion[0] == "v" for motion in kind.motions]
         for k in range(0 if kind.has_quaternion else kind.nv):
             j, place = link[LINK_IV] + k, link[LINK_IQ] + k
             if robot.lower[place] > -np.inf or robot.upper[place] < np.inf:
                 places[j], lower[j], upper[j] = place, robot.lower[place], robot.upper[place]
-    return places, lower, upper, are_lengths
+    return places, lower, upper, are_lengths(robot).astype(np.int64)
 
 
 @batch
