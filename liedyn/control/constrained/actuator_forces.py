@@ -25,9 +25,10 @@ from liedyn.mechanics.tree.kinematics import world_accelerations, world_position
 from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import N_VIRTUAL
 
-NOTHING = 1e-9
+NOTHING, ROUNDING = 1e-9, 1e-12
 """A force that no actuator can give counts as rounding below this part of the terms of which it is a difference: states
-are closed to 1e-12, times the condition number of the mechanism."""
+are closed to 1e-12, times the condition number of the mechanism; or below this part of the largest force, as its terms
+may themselves be rounding."""
 
 
 @kernel
@@ -118,7 +119,7 @@ class DrivenState:
             raise singular_choice(robot, q, chosen)
         if parts.driven < len(parts.cosines):
             lost = np.abs(self.force @ parts.undriven)
-            if (lost > NOTHING * (size @ np.abs(parts.undriven))).any():
+            if (lost > np.maximum(NOTHING * (size @ np.abs(parts.undriven)), ROUNDING * size.max())).any():
                 judgement = judged(robot, parts, self.actuators)
                 raise ControllabilityError(f"{robot.name!r} cannot make this motion: {judgement}", judgement)
 

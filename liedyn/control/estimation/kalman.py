@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.control.estimation.measurement import measured
 from liedyn.control.estimation.observers import KalmanBucyFilter, KalmanFilter
 from liedyn.control.estimation.process_noise import state_noise
+from liedyn.control.regulation.kept_states import estimated
 from liedyn.control.regulation.lqr import equilibrium, sampled_model
 from liedyn.control.regulation.riccati import Riccati, Unsolved, solved, undamped
 from liedyn.machine.arguments import positive
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike, IndependentNames
 
-FILTER = Unsolved("filter", "no output sees it", "no noise moves it")
+FILTER = Unsolved("filter", "no output sees it", "no noise moves it",
+                  "; name in states what is estimated, if this is not")
 
 
 def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
            outputs: Sequence[str] | None = None, noise: Literal["inputs", "states"] | ArrayLike = "inputs",
            v: ArrayLike | None = None, u: ArrayLike | None = None, independent: IndependentNames = None,
-           speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> KalmanBucyFilter:
+           speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE,
+           states: Sequence[str] | None = None) -> KalmanBucyFilter:
     """The steady-state Kalman-Bucy filter about an equilibrium: the estimate with the smallest covariance.
 
     Parameters
@@ -48,6 +51,10 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
         What the disturbances act on: forces of the actuators, rates of the states, or these through a matrix.
     v, u, independent, speeds, rank_tolerance
         As for `lqr`.
+    states : sequence of str, optional
+        What is estimated, as for `lqr` what is regulated; the others are left out, as is what no output sees. Outputs
+        may not depend on what is left out, of which ``q`` and ``v`` of the filter have the values of the operating
+        point. Default: all states.
 
     Returns
     -------
@@ -81,17 +88,19 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
 
     measurement = measured(robot, outputs)
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
+    kept = estimated(now, states, len(deviation.y.names))
+    now = kept.model(now)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
     P = solved(solve_continuous_are, Riccati(now.A.T, now.C.T, Q, R), now.states, None, FILTER)
     L = np.linalg.solve(R, now.C @ P).T
-    return KalmanBucyFilter(now, now, measurement, deviation, u, L, P)
+    return KalmanBucyFilter(now, now, measurement, kept.deviation(deviation), u, L, P, kept.left_out)
 
 
 def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[str, Any],
             R: float | ArrayLike | dict[str, Any], outputs: Sequence[str] | None = None,
             noise: Literal["inputs", "states"] | ArrayLike = "inputs", v: ArrayLike | None = None,
             u: ArrayLike | None = None, independent: IndependentNames = None, speeds: Sequence[str] | None = None,
-            rank_tolerance: float = RANK_TOLERANCE) -> KalmanFilter:
+            rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None) -> KalmanFilter:
     """The steady-state Kalman filter in discrete time, with inputs constant between samples.
 
     Parameters
@@ -106,7 +115,7 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
         has about S / h as an input, S h as a change of the states.
     R : float, array_like, shape (ny,) or (ny, ny), or dict
         Covariance of the measurement noise, positive definite.
-    outputs, v, u, independent, speeds, rank_tolerance
+    outputs, v, u, independent, speeds, rank_tolerance, states
         As for `kalman`.
     noise : {"inputs", "states"} or array_like, shape (x, ng)
         What the disturbances act on: forces of the actuators, states at the end of a step, or states through a matrix.
@@ -142,8 +151,9 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
     h = positive("h", h)
     measurement = measured(robot, outputs)
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
-    model = sampled_model(deviation, u, h)
+    kept = estimated(now, states, len(deviation.y.names))
+    model, now = kept.model(sampled_model(deviation, u, h)), kept.model(now)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)
     P = solved(solve_discrete_are, Riccati(model.A.T, now.C.T, Q, R), now.states, undamped(now.A, h), FILTER)
     M = np.linalg.solve(now.C @ P @ now.C.T + R, now.C @ P).T
-    return KalmanFilter(model, now, measurement, deviation, u, M, P)
+    return KalmanFilter(model, now, measurement, kept.deviation(deviation), u, M, P, kept.left_out)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.filters import SamplingFilter, Sensors, vector
+from liedyn.control.regulation.kept_states import without
 from liedyn.machine.arguments import flag
 from liedyn.machine.python_control import forces, plain, python_control
 
@@ -29,11 +30,13 @@ class Observer(Sensors):
     P: Array
     u: Array
     outputs: tuple[str, ...]
+    left_out: dict[str, str]
     y: Array
     eigenvalues: Complexes
 
     def __init__(self, model: Any, now: Any, measurement: Any, deviation: Any, u: ArrayLike, L: Array,
-                 P: Array) -> None:
+                 P: Array, left_out: dict[str, str] | None = None) -> None:
+        self.left_out = {} if left_out is None else left_out
         self.model, self.C, self.D, self.L, self.P, self.u = model, now.C, now.D, L, P, u
         self.outputs = measurement.labels
         self._measurement, self._deviation = measurement, deviation
@@ -51,7 +54,7 @@ class Observer(Sensors):
     def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
         return (f"{type(self).__name__}({len(self.outputs)} outputs, {len(self.C[0])} states, "
-                f"slowest eigenvalue {slowest:.4g})")
+                f"slowest eigenvalue {slowest:.4g}{without(self.left_out)})")
 
     def innovation(self, y: ArrayLike, x: ArrayLike, u: ArrayLike | None = None) -> Array:
         """The difference of a measurement from the prediction of the linear model.
@@ -150,6 +153,8 @@ class KalmanBucyFilter(Observer):
     P : ndarray, shape (x, x)
         Covariance of the error of the estimate.
     outputs : tuple of str
+    left_out : dict
+        States of the robot that are not estimated, each with the reason.
     q, v, u, y : ndarray
         The operating point, and the measurement there.
     eigenvalues : ndarray of complex, shape (x,)
@@ -216,6 +221,8 @@ class KalmanFilter(Observer, SamplingFilter):
     P : ndarray, shape (x, x)
         Covariance of the error of a prediction.
     outputs : tuple of str
+    left_out : dict
+        States of the robot that are not estimated, each with the reason.
     u, y : ndarray
         Inputs at the operating point, and the measurement there.
     x : ndarray, shape (x,)
@@ -242,8 +249,8 @@ class KalmanFilter(Observer, SamplingFilter):
     h: float
 
     def __init__(self, model: DiscreteStateSpace, now: Any, measurement: Any, deviation: Any, u: Array, M: Array,
-                 P: Array) -> None:
-        super().__init__(model, now, measurement, deviation, u, model.A @ M, P)
+                 P: Array, left_out: dict[str, str] | None = None) -> None:
+        super().__init__(model, now, measurement, deviation, u, model.A @ M, P, left_out)
         self.M, self.h = M, model.h
         self.reset()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.control.regulation.kept_states import regulated, without
 from liedyn.control.regulation.riccati import Riccati, Unsolved, solved, undamped
 from liedyn.linear.feedback import LinearFeedback, single_state
 from liedyn.linear.linearize import linearize
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 ACCELERATES = 1e-6
 """Acceleration at an operating point, relative to the largest rates due to inputs and states, that counts as zero."""
-REGULATOR = Unsolved("regulator", "no actuator drives it", "Q gives it no weight")
+REGULATOR = Unsolved("regulator", "no actuator drives it", "Q gives it no weight",
+                     "; name in states what is regulated, if this is not")
 
 
 class Regulator(LinearFeedback, Centred):
@@ -43,6 +45,8 @@ class Regulator(LinearFeedback, Centred):
     ----------
     model : LocalStateSpace or DiscreteStateSpace
         The linear model of the design; the states x are ``model.states``.
+    left_out : dict
+        States of the robot that are not regulated, each with the reason.
     K : ndarray, shape (nu, x)
     P : ndarray, shape (x, x)
         Matrix of the cost-to-go, x^T P x.
@@ -61,6 +65,7 @@ class Regulator(LinearFeedback, Centred):
     """
 
     model: LocalStateSpace | DiscreteStateSpace
+    left_out: dict[str, str]
     K: Array
     P: Array
     q: Array
@@ -69,46 +74,59 @@ class Regulator(LinearFeedback, Centred):
     eigenvalues: Complexes
 
     def __init__(self, model: LocalStateSpace | DiscreteStateSpace, deviation: Any, u: Array, K: Array,
-                 P: Array) -> None:
+                 P: Array, left_out: dict[str, str] | None = None) -> None:
+        self.left_out = {} if left_out is None else left_out
         self.model, self.K, self.P, self.u, self._deviation = model, K, P, u, deviation
         self._robot, self.q, self.v = deviation.robot, deviation.q, deviation.v
         self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - model.B @ K))
 
     def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
-        return f"Regulator({len(self.u)} inputs, {len(self.K[0])} states, slowest eigenvalue {slowest:.4g})"
+        return (f"Regulator({len(self.u)} inputs, {len(self.K[0])} states, slowest eigenvalue {slowest:.4g}"
+                f"{without(self.left_out)})")
 
-    def to_control(self, absolute: bool = False) -> Any:
-        """The regulator for python-control, as a function of :meth:`deviation` or of a filter's estimate.
+    def to_control(self, absolute: bool = False, estimated: bool = True) -> Any:
+        """The regulator for python-control, as a function of a filter's estimate or of the states themselves.
 
         Parameters
         ----------
         absolute : bool
-            Outputs are forces of the actuators including u_0, instead of their deviations from u_0.
+            Outputs are forces of the actuators including u_0, instead of their deviations from u_0; and with
+            `estimated` false inputs are measurements, instead of their deviations from the operating point.
+        estimated : bool
+            Inputs are called as the outputs of filters of :func:`liedyn.kalman`, ``estimate_`` and the name of a state;
+            else as outputs of :func:`liedyn.to_control` and of linear models, which have to include the states.
 
         Returns
         -------
         control.StateSpace, or control.NonlinearIOSystem if absolute
-            Without states. Inputs: the deviations x, ``estimate_`` and the name of a state, as for filters of
-            :func:`liedyn.kalman`; outputs: ``force_`` and the name of an actuator.
+            Without states. Inputs: the deviations x, or measurements; outputs: ``force_`` and the name of an actuator.
 
         Raises
         ------
         LiedynError
             python-control is not installed.
+        InputError
+            Nothing measures a state, of a ball or free joint that is not regulated as a whole.
 
         Examples
         --------
-        >>> import liedyn as ld
+        >>> import liedyn as ld, control
         >>> arm = ld.load("five_bar")
-        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).to_control().output_labels
+        >>> regulator = ld.lqr(arm, arm.home, Q=1.0, R=0.1)
+        >>> regulator.to_control().output_labels
         ['force_q1', 'force_q2', 'force_q3', 'force_q4']
+        >>> plant = ld.to_control(arm, outputs=regulator.model.states)
+        >>> closed = control.interconnect([plant, regulator.to_control(absolute=True, estimated=False)], inputs=[],
+        ...                               outputs=["q1"])
+        >>> closed.nstates
+        4
         """
         control, x, nu = python_control("to_control"), len(self.model.states), len(self.u)
-        known = {"inputs": plain(self.model.states, "estimate_"), "outputs": forces(self.model.inputs),
-                 "name": "regulator", "dt": getattr(self.model, "h", 0)}
+        known = {"inputs": plain(self.model.states, "estimate_" if flag("estimated", estimated) else ""),
+                 "outputs": forces(self.model.inputs), "name": "regulator", "dt": getattr(self.model, "h", 0)}
         if flag("absolute", absolute):
-            return control.nlsys(None, self._absolute, **known)
+            return control.nlsys(None, self._absolute if estimated else self._of_measurements(), **known)
         return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
 
     def _about(self, t):
@@ -117,11 +135,19 @@ class Regulator(LinearFeedback, Centred):
     def _absolute(self, t, _, x, params):
         return self.u - self.K @ x
 
+    def _of_measurements(self):
+        # imported here, as filters need the equilibria of regulators
+        from liedyn.control.estimation.measurement import Measurement
+
+        measurement = Measurement(self._robot, self.model.states)
+        expected = measurement(self._robot, self.q, self.v, self.u)
+        return lambda t, _, y, params: self.u - self.K @ measurement.difference(np.asarray(y, dtype=float), expected)
+
 
 def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
         v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
         independent: IndependentNames = None, speeds: Sequence[str] | None = None,
-        rank_tolerance: float = RANK_TOLERANCE) -> Regulator:
+        rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None) -> Regulator:
     """The regulator that minimises the integral of x^T Q x + 2 x^T N du + du^T R du about an equilibrium.
 
     Parameters
@@ -144,6 +170,10 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
         Coordinates of the states, as for `linearize`.
     rank_tolerance : float
         Pivots of G below this fraction of the largest one count as zero.
+    states : sequence of str, optional
+        What is regulated, by names of the states; rates of coordinates go with them. The others are left out, as is
+        what nothing drives (``regulator.left_out`` says which and why): where a robot has rolled to, how far its wheels
+        have turned. They may not act on the states that are regulated, nor do they have weights. Default: all states.
 
     Returns
     -------
@@ -153,10 +183,10 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     ------
     InputError
         A shape does not fit, a name is unknown, a weight is not (semi)definite; the state is no equilibrium under
-        u (the message has the largest acceleration); or a motion cannot be stabilised: nothing drives it, or its weight
-        is zero. The criterion is that an eigenvalue s of the closed loop is not stable by a margin: its real part must
-        be below -1e-9 abs(s) and below -2e-13 times the norm of the closed loop, with scaled states. For `dlqr` s is
-        log(z) / h.
+        u (the message has the largest acceleration); a state that is left out acts on one of `states`; or a motion
+        cannot be stabilised: nothing drives it, or its weight is zero. The criterion is that an eigenvalue s of the
+        closed loop is not stable by a margin: its real part must be below -1e-9 abs(s) and below -2e-13 times the norm
+        of the closed loop, with scaled states. For `dlqr` s is log(z) / h.
     ControllabilityError
         No inputs hold the robot at rest there.
     ClosureError
@@ -176,8 +206,11 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     True
     >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, u=regulator)
     """
-    deviation, model, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
-    return Regulator(model, deviation, u, *riccati(model, *_weights(model, Q, R, N)))
+    deviation, whole, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
+    kept = regulated(whole, states, len(deviation.y.names))
+    model = kept.model(whole)
+    kept.refuse("Q", Q)
+    return Regulator(model, kept.deviation(deviation), u, *riccati(model, *_weights(model, Q, R, N)), kept.left_out)
 
 
 def riccati(model, Q, R, N=None):
@@ -192,7 +225,7 @@ def riccati(model, Q, R, N=None):
 def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R: ArrayLike | dict[str, Any],
          v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
          independent: IndependentNames = None, speeds: Sequence[str] | None = None,
-         rank_tolerance: float = RANK_TOLERANCE) -> Regulator:
+         rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None) -> Regulator:
     """The discrete-time regulator that minimises the sum of x^T Q x + 2 x^T N du + du^T R du, for piecewise constant
     inputs.
 
@@ -203,7 +236,7 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     h : float
         Step, the time between samples [s].
-    Q, R, v, u, N, independent, speeds, rank_tolerance
+    Q, R, v, u, N, independent, speeds, rank_tolerance, states
         As for `lqr`.
 
     Returns
@@ -232,11 +265,13 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
 
     h = positive("h", h)
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
-    model = sampled_model(deviation, u, h)
+    kept = regulated(now, states, len(deviation.y.names))
+    model, now = kept.model(sampled_model(deviation, u, h)), kept.model(now)
+    kept.refuse("Q", Q)
     Q, R, N = _weights(model, Q, R, N)
     P = solved(solve_discrete_are, Riccati(model.A, model.B, Q, R, N), model.states, undamped(now.A, h), REGULATOR)
     K = np.linalg.solve(R + model.B.T @ P @ model.B, model.B.T @ P @ model.A + N.T)
-    return Regulator(model, deviation, u, K, P)
+    return Regulator(model, kept.deviation(deviation), u, K, P, kept.left_out)
 
 
 def equilibrium(robot, q, v, u, independent, speeds, tolerance, outputs=None):

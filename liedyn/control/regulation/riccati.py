@@ -30,11 +30,13 @@ class Riccati(NamedTuple):
 
 
 class Unsolved(NamedTuple):
-    """Words of the error message: what does not exist, and that B does not reach a motion, or Q does not contain it."""
+    """Words of the error message: what does not exist, that B does not reach a motion, or Q does not contain it, and
+    what can be done."""
 
     what: str
     undriven: str
     unweighted: str
+    advice: str
 
 
 def undamped(A, h):
@@ -136,7 +138,7 @@ def _reason(A, B, Q, states, modes, words):
             if sizes.min() < least:
                 name = states[int(np.abs(motions[-1]).argmax())].removeprefix("velocity:")
                 least = sizes.min()
-                found = f"the motion of {name} with the eigenvalue {s:.4g} does not decay, and {trouble}"
+                found = f"the motion of {name} with the eigenvalue {s:.4g} does not decay, and {trouble}{words.advice}"
     return found
 
 

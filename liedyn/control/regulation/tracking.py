@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.control.regulation.kept_states import regulated, without
 from liedyn.linear.feedback import LinearFeedback
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import floats, number, require_robot
 from liedyn.machine.errors import InputError
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import difference, integrate
-from liedyn.model.calls.boundary import states
+from liedyn.model.calls.boundary import states as states_of
 from liedyn.motion.local_coordinates import Deviation
 from liedyn.tasks.cost_weights import weight
 
@@ -48,6 +49,9 @@ class TrackingRegulator(LinearFeedback):
     P : ndarray, shape (count, x, x)
         Matrix of the cost-to-go, x^T P x.
     states : tuple of str
+        What is regulated.
+    left_out : dict
+        States of the robot that are not regulated, each with the reason.
 
     Examples
     --------
@@ -65,14 +69,17 @@ class TrackingRegulator(LinearFeedback):
     K: Array
     P: Array
     states: tuple[str, ...]
+    left_out: dict[str, str]
 
-    def __init__(self, t: Array, u: Array, K: Array, P: Array, deviations: Any, names: Any) -> None:
-        self.t, self.u, self.K, self.P, self.states, self._deviations = t, u, K, P, names, deviations
+    def __init__(self, t: Array, u: Array, K: Array, P: Array, deviations: Any, kept: Any) -> None:
+        self.t, self.u, self.K, self.P, self._deviations = t, u, K, P, deviations
+        self.states, self.left_out = kept.states, kept.left_out
         self._robot = deviations[0].robot
         self.q, self.v = np.array([each.q for each in deviations]), np.array([each.v for each in deviations])
 
     def __repr__(self) -> str:
-        return f"TrackingRegulator({len(self.t)} samples, {self.t[0]:g} to {self.t[-1]:g} s, {self.K.shape[1]} inputs)"
+        return (f"TrackingRegulator({len(self.t)} samples, {self.t[0]:g} to {self.t[-1]:g} s, {self.K.shape[1]} inputs"
+                f"{without(self.left_out)})")
 
     def reference(self, t: float) -> tuple[Array, Array, Array]:
         """The motion and its inputs at time t.
@@ -152,7 +159,8 @@ class TrackingRegulator(LinearFeedback):
 def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike | dict[str, Any],
           R: ArrayLike | dict[str, Any], a: ArrayLike | None = None, u: ArrayLike | None = None,
           final: float | ArrayLike | dict[str, Any] | None = None, independent: IndependentNames = None,
-          speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE) -> TrackingRegulator:
+          speeds: Sequence[str] | None = None, rank_tolerance: float = RANK_TOLERANCE,
+          states: Sequence[str] | None = None) -> TrackingRegulator:
     """The regulator that stabilises a motion: it minimises the integral of x^T Q x + du^T R du along the motion.
 
     Parameters
@@ -174,6 +182,8 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
         Coordinates of the states, as for `linearize`; "auto" chooses them at the first sample.
     rank_tolerance : float
         Pivots of G below this fraction of the largest one count as zero.
+    states : sequence of str, optional
+        What is regulated, as for `lqr`; the others are left out along the whole motion.
 
     Returns
     -------
@@ -201,7 +211,7 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
     from scipy.linalg import expm
 
     require_robot(robot)
-    lead, q, v = states(robot, q=q, v=v)
+    lead, q, v = states_of(robot, q=q, v=v)
     t = floats("t", t)
     if len(lead) != 1 or t.shape != lead or len(t) < 2 or not (np.diff(t) > 0.0).all():
         raise InputError(f"a motion has times t that increase and a row of q and v for each, at least two; got t of "
@@ -216,6 +226,9 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
     if u.shape != (len(t), len(robot.actuator_names)) or not np.isfinite(u).all():
         raise InputError(f"u must be finite and have shape {(len(t), len(robot.actuator_names))}, got {u.shape}")
     models = linearize(robot, q, v, u=u, independent=first.y, speeds=first.w, rank_tolerance=rank_tolerance)
+    kept = regulated(models, states, len(first.y.names))
+    models = kept.model(models)
+    kept.refuse("Q", Q)
     Q, R = weight("Q", Q, models.states, False), weight("R", R, models.inputs, True)
     P = np.empty_like(models.A)
     P[-1] = Q if final is None else weight("final", final, models.states, False)
@@ -229,7 +242,7 @@ def tvlqr(robot: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, Q: ArrayLike |
         P[k] = np.linalg.solve(X.T, Y.T).T
         P[k] = 0.5 * (P[k] + P[k].T)
     K = np.linalg.solve(R, np.swapaxes(models.B, -1, -2) @ P)
-    return TrackingRegulator(t.copy(), u.copy(), K, P, deviations, models.states)
+    return TrackingRegulator(t.copy(), u.copy(), K, P, [kept.deviation(each) for each in deviations], kept)
 
 
 def _inputs(robot, q, v, a, w):
