@@ -201,7 +201,8 @@ def _broadcast(robot, q, on_tree, virtual):
     return lead, q, target, values.reshape(math.prod(lead), len(virtual))
 
 
-def complete_velocity(robot: Robot, q: ArrayLike, velocities: dict[str, Any], tolerance: float = 1e-8) -> Array:
+def complete_velocity(robot: Robot, q: ArrayLike, velocities: ArrayLike | dict[str, Any],
+                      tolerance: float = 1e-8) -> Array:
     """The velocity that satisfies the constraints, from the velocities of independent coordinates.
 
     Parameters
@@ -210,9 +211,10 @@ def complete_velocity(robot: Robot, q: ArrayLike, velocities: dict[str, Any], to
         At the time of ``robot.at(t)``, if constraints move.
     q : array_like, shape (..., nq)
         Closed configuration [rad, m; quaternions (x, y, z, w)].
-    velocities : dict
+    velocities : dict or array_like, shape (..., p)
         Velocity of each independent coordinate by name, of the tree or virtual [rad/s, m/s], shape (...); of a joint
-        with several coordinates by the joint's name, shape (..., size). Leading axes are broadcast against those of q.
+        with several coordinates by the joint's name, shape (..., size). Or an array: the independent velocities that
+        the robot declares, of a robot without constraints all. Leading axes are broadcast against those of q.
     tolerance : float
         Singular values of [G; R], with weighted rows and columns, below this fraction of the largest one count as zero.
 
@@ -242,7 +244,7 @@ def complete_velocity(robot: Robot, q: ArrayLike, velocities: dict[str, Any], to
     """
     require_robot(robot)
     if not isinstance(velocities, dict):
-        raise InputError(f"velocities must be a dict by name of a coordinate, got {shown(velocities)}")
+        velocities = _by_name(robot, velocities)
     chosen, tolerance = by_name(robot, names("velocities", velocities)), non_negative("tolerance", tolerance)
     lead, q, w = _rates(robot, q, velocities)
     G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros((len(q), robot.nv)))
@@ -253,6 +255,16 @@ def complete_velocity(robot: Robot, q: ArrayLike, velocities: dict[str, Any], to
         with of_the_batch(lead, b):
             v[b] = _determined(robot, chosen, Z[b], known[b], tolerance)
     return v.reshape(*lead, robot.nv)
+
+
+def _by_name(robot, velocities):
+    """The robot's declared independent velocities by name, from an array with one in each column."""
+    known = by_name(robot, robot.independent).names if robot.independent else () if robot.row_names else (
+        robot.velocity_names)
+    if not known:
+        raise InputError(f"velocities must be a dict by name of a coordinate: {robot.name!r} declares no independent "
+                         "coordinates, in whose order an array could be")
+    return dict(zip(known, np.moveaxis(as_floats("velocities", velocities, len(known)), -1, 0)))
 
 
 def _rates(robot, q, velocities):

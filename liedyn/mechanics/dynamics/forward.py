@@ -32,7 +32,7 @@ from liedyn.mechanics.dynamics.singular import (
     warn_if_digits_are_lost,
 )
 from liedyn.mechanics.dynamics.state import State
-from liedyn.mechanics.elements.generalized import with_element_forces, without_elements
+from liedyn.mechanics.elements.generalized import of_actuators, with_element_forces, without_elements
 from liedyn.model.calls.boundary import states, wrenches
 
 if TYPE_CHECKING:
@@ -184,12 +184,12 @@ def _checked_options(method, options):
     return given
 
 
-def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, method: str = "nullspace",
+def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, method: str = "nullspace",
                      independent: IndependentNames = None, f_ext: Wrenches | None = None,
                      rank_tolerance: float = RANK_TOLERANCE, *, baumgarte: tuple[float, float] | None = None,
                      sigma: float | None = None, inertia: Literal["M_c", "M_c'", "M_c''"] | None = None,
                      metric: ArrayLike | Literal["inertia"] | None = None, scale: float | None = None,
-                     condition_limit: float | None = None) -> ForwardDynamics:
+                     condition_limit: float | None = None, u: ArrayLike | None = None) -> ForwardDynamics:
     """Accelerations and constraint forces of a constrained mechanism, by any of eight formulations.
 
     All give the same accelerations and minimum-norm multipliers wherever they are defined.
@@ -204,7 +204,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     v : array_like, shape (..., nv)
         Velocity [rad/s, m/s] that keeps them satisfied.
     tau : array_like, shape (..., nv)
-        Generalised forces [N m, N].
+        Generalised forces [N m, N]; give tau or u.
     method : str
         - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4);
         - "multiplier": Lagrange multipliers (Spencer, 2.1);
@@ -238,6 +238,8 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
         For "projection" with "M_c''": Aghili's gamma; by default of the size of M.
     condition_limit : float, optional
         For "kane": condition number of A above which other generalised speeds are chosen; 1e4 by default.
+    u : array_like, shape (..., nu), optional
+        Instead of tau: forces of the robot's actuators [N m, N], in the order of ``robot.actuator_names``.
 
     Returns
     -------
@@ -249,9 +251,9 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, method or option, an option that the method does
-        not take, or too many or few independent coordinates; a contact penetrates by more than 1e-6, or an impact is
-        due.
+        A shape does not fit, an entry is not finite, both tau and u are given or neither, an unknown name, method or
+        option, an option that the method does not take, or too many or few independent coordinates; a contact
+        penetrates by more than 1e-6, or an impact is due.
     SingularConfigurationError
         A constraint has no direction here (the points of a distance coincide, a disk lies flat);
         accelerations of contacts contradict each other (Painleve); the configuration is singular (for "nullspace",
@@ -293,6 +295,8 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, m
     """
     if not hasattr(robot, "packed"):
         require_robot(robot)
+    if u is not None or tau is None:
+        tau = of_actuators(robot, q, tau, u)
     if robot.elements is not None:
         robot, tau = without_elements(robot), with_element_forces(robot, q, v, tau)
     plain = f_ext is baumgarte is sigma is inertia is metric is scale is condition_limit is None

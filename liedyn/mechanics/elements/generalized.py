@@ -16,7 +16,7 @@ from liedyn.mechanics.elements.forces import (
 )
 from liedyn.mechanics.tree.energy import potential_energy as tree_energy
 from liedyn.mechanics.tree.forward_kinematics import pose
-from liedyn.model.calls.boundary import states
+from liedyn.model.calls.boundary import as_floats, states
 from liedyn.model.force_elements import FOLLOWER, FUNCTION_AT, LAW, TORQUE_AT, WRENCH
 from liedyn.model.packed import N_ROWS
 from liedyn.model.remembered import remembered
@@ -180,6 +180,17 @@ def with_element_forces(robot, q, v, tau):
     return (tau + element_forces(robot, q, v)).reshape(lead + (robot.nv,))
 
 
+def of_actuators(robot, q, tau, u):
+    """The generalised forces tau of inputs u; InputError if both are given, or neither."""
+    if (tau is None) == (u is None):
+        raise InputError("give tau, the forces of all coordinates, or u, those of the actuators")
+    u, S = as_floats("u", u, len(robot.actuator_names)), actuator_matrix(robot, q)
+    try:
+        return (S @ u[..., None])[..., 0]
+    except ValueError:
+        raise InputError(f"leading axes of q {S.shape[:-2]} and u {u.shape[:-1]} do not broadcast") from None
+
+
 def forces_and_derivatives(robot, t, q, v, u=None):
     """tau (count, nv), dtau/dq and dtau/dv (count, nv, nv) of rows of states at time t, with inputs u (count, nu)."""
     elements, count, n, m = robot.elements, len(q), robot.nv, int(robot.elements.packed.ints[N_ROWS])
@@ -201,8 +212,8 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
     """Generalised forces of unit inputs: tau = S(q) u.
 
     S is constant for actuators on coordinates of the tree; for those on cut joints and between two points it depends on
-    q. `linearize` and `simulate` take ``u`` directly; other functions take tau, which is ``actuator_matrix(robot, q) @
-    u``.
+    q. `forward_dynamics`, `linearize` and `simulate` take ``u`` directly; other functions take tau, which is
+    ``actuator_matrix(robot, q) @ u``.
 
     Parameters
     ----------
