@@ -319,6 +319,7 @@ def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
     else:
         shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
     found = LocalStateSpace(*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
+    object.__setattr__(found, "_robot", robot)
     if not left_as_tangent(y):
         return found
     known = {name: value for name, value in vars(found).items() if name != "condition"}

@@ -205,7 +205,7 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
             robot, q, v, rest[begin:end], rank, condition, LINEARIZATION):
         return None  # the general way raises the error
     require_regular_one(robot, q, rank, rank_tolerance)
-    return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank,
+    return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank, "_robot": robot,
                                "_later": (read_later, one, rest, robot)})
 
 

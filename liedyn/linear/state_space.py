@@ -17,6 +17,7 @@ from liedyn.machine.arguments import positive
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.texts import html_table, printable, text_table
+from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import as_floats
 from liedyn.model.remembered import LazyResult
 
@@ -179,7 +180,7 @@ class LocalStateSpace(LazyResult):
         except (IndexError, TypeError, ValueError) as error:
             raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
         second = {} if self.second is None else {"second": self.second.at(self.lead, chosen)}
-        return type(self).of({"_later": (_at_index, self, chosen), **second})
+        return type(self).of({"_later": (_at_index, self, chosen), "_robot": vars(self).get("_robot"), **second})
 
     def __repr__(self) -> str:
         of = f"{' x '.join(map(str, self.lead))} models, " if self.lead else ""
@@ -263,7 +264,7 @@ class LocalStateSpace(LazyResult):
         """
         return np.sort_complex(np.linalg.eigvals(self.A))
 
-    def discretize(self, h: float) -> tuple[Array, Array]:
+    def discretize(self, h: float) -> DiscreteStateSpace:
         """Discretise this linear model exactly, with inputs constant between samples (zero-order hold).
 
         Parameters
@@ -273,38 +274,56 @@ class LocalStateSpace(LazyResult):
 
         Returns
         -------
-        A_d, B_d : ndarray, shapes (x, x) and (x, nu)
-            ``x[k+1] = A_d x[k] + B_d u[k]`` for deviations from the operating point; f0 is left out.
+        DiscreteStateSpace
+            As `liedyn.discretize` returns it, with the same names. ``q_next, v_next`` is where the linear model is
+            after h, under the inputs of the operating point: loops are closed there to first order.
 
         Raises
         ------
         InputError
-            h is not positive, or so long that the exponential overflows.
+            h is not positive, or so long that the exponential overflows; or the model has lost its robot in a file and
+            is not at rest, and coordinates are quaternions.
 
         Notes
         -----
-        The exponential of ``[[A, B], [0, 0]] h`` (Van Loan 1978). `liedyn.discretize` linearizes about a moving
-        operating point instead.
+        The exponential of ``[[A, B, f0], [0, 0, 0]] h`` (Van Loan 1978). `liedyn.discretize` is the derivative of a
+        step of the mechanism instead, linearized all along it.
 
         Examples
         --------
         >>> import liedyn as ld
         >>> arm = ld.load("five_bar")
-        >>> A_d, B_d = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).discretize(1e-3)
-        >>> A_d.shape, B_d.shape
-        ((4, 4), (4, 4))
+        >>> ds = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).discretize(1e-3)
+        >>> ds.A.shape, ds.B.shape, ds.h, ds.states == ld.discretize(arm, arm.home, [0.0] * 4, [0.0] * 4, 1e-3).states
+        ((4, 4), (4, 4), 0.001, True)
         """
         h = positive("h", h)
         from scipy.linalg import expm
 
         x, nu = self.B.shape[-2:]
-        both = np.zeros((*self.B.shape[:-2], x + nu, x + nu))
-        both[..., :x, :x], both[..., :x, x:] = self.A, self.B
+        both = np.zeros((*self.lead, x + nu + 1, x + nu + 1))
+        both[..., :x, :x], both[..., :x, x:-1], both[..., :x, -1] = self.A, self.B, self.f0
         with np.errstate(all="ignore"):
             whole = expm(h * both)
         if not np.isfinite(whole).all():
             raise InputError(f"h = {h:g} s is too long: the exponential of A h overflows")
-        return whole[..., :x, :x], whole[..., :x, x:]
+        q_next, v_next = self._after(whole[..., :x, -1])
+        return DiscreteStateSpace(whole[..., :x, :x].copy(), whole[..., :x, x:-1].copy(), h, self.states, self.inputs,
+                                  self.q.copy(), self.v.copy(), self.tau.copy(), q_next, v_next)
+
+    def _after(self, x):
+        """The state of this linear model with the deviation x from the operating point."""
+        p = self.K.shape[-1]
+        dq, dw = (self.K @ x[..., :p, None])[..., 0], x[..., p:]
+        v_next = self.v + (self.S @ dw[..., None])[..., 0]
+        if self.q.shape == dq.shape:
+            return self.q + dq, v_next
+        if not dq.any():
+            return self.q.copy(), v_next
+        robot = vars(self).get("_robot")
+        if robot is None:
+            raise InputError("a linear model from a file, with quaternions, has no state after a step: linearize again")
+        return integrate(robot, self.q, dq), v_next
 
     def to_control(self) -> Any:
         """The same system for python-control.

@@ -60,7 +60,7 @@ def check(robot, q, v, tau, names, speeds):
     expected = np.stack([difference(lambda s, e=e: step(x, s * e), size) for e in np.eye(len(nothing))], axis=-1)
     assert off(ds.B, expected) < TOLERANCE
     # not the exponential of one A
-    assert off(ds.A, ld.linearize(robot, q, v, tau, independent=names, speeds=speeds).discretize(H)[0]) > 1e-6
+    assert off(ds.A, ld.linearize(robot, q, v, tau, independent=names, speeds=speeds).discretize(H).A) > 1e-6
     return ds
 
 
