@@ -8,6 +8,8 @@ import numpy as np
 
 from liedyn.machine.errors import InputError, shown
 from liedyn.motion.simulation.recorder import Recorder
+from liedyn.motion.simulation.run_columns import column, energies, inputs
+from liedyn.motion.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from liedyn.typing import Booleans
 
 COLUMNS = "q", "v", "a", "tau", "lam"
+SCALARS = {"condition": CONDITION, "input_work": INPUT_WORK, "other_work": OTHER_WORK}
+NAMES = "coordinate_names", "velocity_names", "row_names"
 
 
 class Trajectories:
@@ -32,6 +36,10 @@ class Trajectories:
     q, v, a, tau, lam : ndarray, shape (..., nt, nq), (..., nt, nv), ..., (..., nt, m)
         As in `Trajectory`. NaN after the end of a run that failed, and everywhere for runs that could not
         start.
+    u : ndarray, shape (..., nt, nu)
+        Forces of the actuators, as in `Trajectory`.
+    kinetic, potential, energy, input_work, other_work, condition : ndarray, shape (..., nt)
+        As in `Trajectory`.
     failed : ndarray of bool, shape `shape`
         Runs that stopped with an error; their states up to there are available. For a run that could not start, taking
         its trajectory raises the error.
@@ -46,6 +54,8 @@ class Trajectories:
     >>> runs = ld.simulate(robot, starts, [0.0] * 4, 0.05)
     >>> runs.shape, runs.q.shape, runs[1].t[-1].item(), bool(runs.failed.any())
     ((3,), (3, 51, 4), 0.05, False)
+    >>> runs["q1"].shape, runs["pose:link1"].shape, runs.energy.shape
+    ((3, 51), (3, 51, 4, 4), (3, 51))
     """
 
     shape: tuple[int, ...]
@@ -83,8 +93,13 @@ class Trajectories:
     def __iter__(self) -> Iterator[Trajectory]:
         return (self._run(number) for number in range(len(self._runs)))
 
-    def __getitem__(self, index: Any) -> Trajectory:
-        """The `Trajectory` of one run, by its index along each axis of the initial states."""
+    def __getitem__(self, index: Any) -> Any:
+        """The `Trajectory` of one run, by its index along each axis of the initial states; or a column of all runs.
+
+        Columns are named as those of a `Trajectory`; they have the leading axes of the initial states.
+        """
+        if isinstance(index, str):
+            return column(self, index)
         index = index if isinstance(index, tuple) else (index,)
         whole = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in index)
         if not whole or len(index) != len(self.shape) or any(not -n <= k < n for k, n in zip(index, self.shape)):
@@ -118,10 +133,11 @@ class Trajectories:
                     raise InputError(f"runs have times of their own, as number {number} with {len(run.events)} events: "
                                      "take them one by one")
             if self._found is None:
-                arrays = {name: np.full((len(self._runs), len(times), getattr(run, name).shape[1]), np.nan)
-                          for name in COLUMNS}
+                arrays = {name: np.full((len(self._runs), len(times), *getattr(run, name).shape[1:]), np.nan)
+                          for name in (*COLUMNS, *SCALARS)}
             else:
                 arrays = {name: getattr(self._found, name) for name in COLUMNS}
+                arrays |= {name: self._found.scalars[..., k] for name, k in SCALARS.items()}
             for number, run in alone.items():
                 for name, array in arrays.items():
                     array[number, :len(run.t)] = getattr(run, name)
@@ -135,8 +151,17 @@ class Trajectories:
         return self._stacked
 
     def __getattr__(self, name: str) -> Any:
-        if name == "t" or name in COLUMNS:
+        if name == "t" or name in COLUMNS or name in SCALARS:
             return self._together()[name]
+        if name in ("kinetic", "potential", "energy"):
+            if "kinetic" not in self._together():
+                self._together()["kinetic"], self._together()["potential"] = energies(self)
+            together = self._together()
+            return together["kinetic"] + together["potential"] if name == "energy" else together[name]
+        if name == "u":
+            return inputs(self)
+        if name in NAMES:
+            return getattr(self._robot, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:

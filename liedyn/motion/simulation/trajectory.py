@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.machine.arguments import require_robot
 from liedyn.machine.by_name import by_name
-from liedyn.machine.errors import InputError, LiedynError, said, shown, suggestion
+from liedyn.machine.errors import InputError, LiedynError, said, shown
 from liedyn.machine.reading import open_regular
+from liedyn.motion.simulation.run_columns import column, inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,6 +159,19 @@ class Trajectory:
         return vars(self) | {"_robot": None}
 
     @property
+    def u(self) -> Array:
+        """Forces of the actuators [N m, N], shape (nt, nu), from `tau`.
+
+        Raises
+        ------
+        InputError
+            Other forces than those of actuators were applied (`tau` of `simulate`), or two actuators do the same.
+        LiedynError
+            The trajectory came from a file, without its robot.
+        """
+        return inputs(self)
+
+    @property
     def energy(self) -> Array:
         """Kinetic and potential energy [J], shape (nt,)."""
         return self.kinetic + self.potential
@@ -180,19 +195,14 @@ class Trajectory:
 
     def __getitem__(self, name: str) -> Array:
         """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, a constraint row;
-        or the six columns ``wrench:x`` of a joint, loop or contact, as in `joint_wrenches` and `constraint_wrenches`.
+
+        ``u:actuator``; ``pose:body`` (nt, 4, 4), ``twist:body``, ``twist_rate:body`` (nt, 6), in the body's frame, also
+        of frames; ``wrench:x`` (nt, 6) of a joint, loop or contact, as in `joint_wrenches` and `constraint_wrenches`;
+        ``energy``, ``kinetic``, ``potential``.
         """
         if not isinstance(name, str):
             raise InputError(f"expected the name of a column, got {shown(name)}")
-        kind, _, rest = name.partition(":")
-        columns = {"velocity": self.v, "acceleration": self.a, "force": self.tau}
-        if rest and kind in columns:
-            return columns[kind][:, _place(rest, self.velocity_names)]
-        if rest and kind == "wrench":
-            return by_name("liedyn.motion.simulation.run_wrenches:wrench_column")(self, rest)
-        if name in self.row_names:
-            return self.lam[:, self.row_names.index(name)]
-        return self.q[:, _place(name, self.coordinate_names + self.row_names)]
+        return column(self, name)
 
     def plot(self, names: str | Sequence[str] | None = None, ax: Any = None) -> Any:
         """Plot columns over time, with events as vertical lines.
@@ -346,12 +356,14 @@ class Trajectory:
         return path
 
     @classmethod
-    def load(cls, path: PathLike) -> Trajectory:
+    def load(cls, path: PathLike, robot: Robot | None = None) -> Trajectory:
         """Read a file that `save` has written.
 
         Parameters
         ----------
         path : str or Path
+        robot : Robot, optional
+            The robot of the run, for `u`, poses, twists and animations.
 
         Returns
         -------
@@ -361,7 +373,7 @@ class Trajectory:
         Raises
         ------
         InputError
-            The file was not written by `save`, or is no regular file.
+            The file was not written by `save`, or is no regular file; the robot has other coordinates or constraints.
 
         Notes
         -----
@@ -383,9 +395,16 @@ class Trajectory:
         except Exception as error:  # NumPy and the zip library raise errors of all kinds
             raise InputError(f"{shown(path)} cannot be read as a trajectory: {said(error)}") from error
         try:
-            return _made(cls, data)
+            found = _made(cls, data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{shown(path)} was not written by Trajectory.save: {said(error)}") from None
+        if robot is None:
+            return found
+        require_robot(robot)
+        if any(getattr(robot, name) != getattr(found, name) for name in ("coordinate_names", "row_names")):
+            raise InputError(f"{shown(path)} is a motion of {shown(found.robot)} with other coordinates or constraints "
+                             f"than {shown(robot.name)}")
+        return replace(found, _robot=robot)
 
 
 def _made(kind, data):
@@ -409,10 +428,3 @@ def _split(record):
 
 def _as_tuple(x):
     return tuple(x) if isinstance(x, list) else x
-
-
-def _place(name, names):
-    try:
-        return names.index(name)
-    except ValueError:
-        raise InputError(f"nothing called {shown(name)} in the trajectory, {suggestion(name, names)}") from None
