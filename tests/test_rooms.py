@@ -10,7 +10,7 @@ from draw_rooms import PICTURE, arrows, drawn
 from rooms import PACKAGE, ROOMS, definitions, imports, modules, reached, room, tree
 
 SHORTHANDS = {
-    ("motion.simulation.trajectory", "look.animation:animate_run"),
+    ("motion.simulation.trajectory", "look.animation:animate_run"), ("model.robot", "look.cli.info:description"),
     ("files.declared_coordinates", "mechanics.constraints.declared_independent:fitting"),
 }
 """What is called by its name in a room above: a method that is a shorthand, a check of what a file declares."""

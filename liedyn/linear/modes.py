@@ -20,6 +20,9 @@ from liedyn.machine.errors import InputError, shown
 from liedyn.machine.texts import html_table, text_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from liedyn.linear.state_space import LocalStateSpace
     from liedyn.typing import Array, Booleans, Complexes
 
@@ -78,6 +81,71 @@ class Modes:
 
     def __repr__(self) -> str:
         return f"Modes({len(self)} of {len(self.states)} states, {self.rigid.sum()} rigid)"
+
+    def plot(self, axes: Sequence[Any] | None = None) -> tuple[Any, Any]:
+        """Draw the eigenvalues in the complex plane, and the participation of the states in each mode.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes, optional
+            For eigenvalues and participation. Default: a new figure.
+
+        Returns
+        -------
+        axes : pair of matplotlib axes
+            ``axes[0].figure.savefig(path)`` writes the picture.
+
+        Raises
+        ------
+        LiedynError
+            Matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> modes = ld.modes(ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4))
+        >>> modes.plot()[0].get_xlabel()
+        'real part [1/s]'
+        """
+        from liedyn.machine.figures import COLOURS, figure
+        from liedyn.machine.texts import drawn
+
+        if axes is None:
+            axes = figure((9.0, 4.2)).subplots(1, 2)
+        plane, bars = axes
+        plane.axvline(0.0, color="#7F7F7F", lw=0.9, ls=":")
+        for s in self.eigenvalues:
+            both = [s] if s.imag == 0.0 else [s, s.conjugate()]
+            plane.plot(np.real(both), np.imag(both), "x", color=COLOURS[5 if s.real > 0.0 else 0], mew=1.8)
+        for s, which in self._places():
+            plane.annotate(which, (s.real, s.imag), textcoords="offset points", xytext=(5, 4))
+        plane.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", title="eigenvalues, by number of the mode")
+        plane.margins(0.15)
+        plane.grid(alpha=0.3)
+        before, share = np.zeros(len(self)), np.abs(self.participation)
+        share = share / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        for j, name in enumerate(self.states):
+            bars.barh(np.arange(len(self)), share[:, j], left=before, color=COLOURS[j % len(COLOURS)],
+                      hatch=("", "//", "..", "xx")[j // len(COLOURS) % 4], edgecolor="white", label=drawn(name))
+            before += share[:, j]
+        bars.set(xlabel="participation", ylabel="mode", yticks=np.arange(len(self)), xlim=(0.0, 1.0))
+        bars.invert_yaxis()
+        bars.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        return plane, bars
+
+    def _places(self):
+        """Places in the complex plane, and the numbers of the modes there."""
+        places = []
+        size = np.abs(self.eigenvalues).max(initial=0.0)
+        for k, s in enumerate(self.eigenvalues):
+            for other, numbers in places:
+                if abs(s - other) <= 0.02 * size:
+                    numbers.append(str(k))
+                    break
+            else:
+                places.append((s, [str(k)]))
+        return [(s, ", ".join(numbers)) for s, numbers in places]
 
     def _table(self):
         rows = [["mode", "Hz", "rad/s", "damping", "moves most"]]

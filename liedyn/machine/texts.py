@@ -5,6 +5,13 @@ Tables of short texts, for terminals and for notebooks.
 import re
 
 
+class Text(str):
+    """A text of several lines, which the prompt of Python and notebooks show as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def text_table(rows, indent="  "):
     """Rows of texts as lines in columns: the first column is left-aligned, the others right-aligned.
 

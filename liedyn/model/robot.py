@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.machine.arguments import number
+from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, cut, shown, suggestion
 from liedyn.machine.texts import html_table
@@ -234,6 +235,22 @@ class Robot:
                  ("independent", self.independent))
         rows = [[what, str(len(names)), cut(", ".join(names), 120)] for what, names in kinds if names]
         return html_table(f"{self!r}" + (f": {self.description}" if self.description else ""), [["", "", ""], *rows])
+
+    def info(self) -> str:
+        """Bodies, joints, loops, degrees of freedom and redundant rows, as ``liedyn info`` prints them.
+
+        Returns
+        -------
+        text : str
+            Shown as it is in notebooks and at the prompt of Python.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> ld.load("five_bar").info().splitlines()[0]
+        'five_bar: Symmetric planar five-bar mechanism, cut at the right support.'
+        """
+        return by_name("liedyn.look.cli.info:description")(self)
 
     @property
     def active_rows(self) -> Booleans:

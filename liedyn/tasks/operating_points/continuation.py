@@ -8,13 +8,15 @@ two steps; its root locates the point (`liedyn.tasks.operating_points.special_po
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.machine.arguments import floats, names, number, positive, require_robot, whole
-from liedyn.machine.errors import ClosureError, InputError, ModelError, SingularConfigurationError, shown
+from liedyn.machine.errors import (
+    ClosureError, InputError, ModelError, SingularConfigurationError, shown, suggestion,
+)
 from liedyn.machine.texts import printable
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -25,7 +27,7 @@ from liedyn.tasks.operating_points.trim_result import Trim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from liedyn.model.robot import Robot
     from liedyn.tasks.operating_points.special_points import SpecialPoint
@@ -60,7 +62,11 @@ class Branch:
         Values of gravity and of spring parameters that are free, by name, shape (count,).
     ended : str
         Reason why it ends: "span", "closed" (the branch returned to its start), "points", or "lost" (no equilibrium was
-        found at the shortest step: named independent coordinates are singular there, or a spring has no direction).
+        found at the shortest step: named independent coordinates are singular there, or a spring has no direction). Of
+        a branch that goes both ways the reasons at its two ends, "lost, span".
+    start : int
+        Number of the point from which it was followed.
+    coordinate_names, velocity_names, actuator_names : tuple of str
 
     Examples
     --------
@@ -80,6 +86,63 @@ class Branch:
     special: list[SpecialPoint]
     parameters: dict[str, Any]
     ended: str
+    start: int = 0
+    coordinate_names: tuple[str, ...] = ()
+    velocity_names: tuple[str, ...] = ()
+    actuator_names: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Array:
+        """A column by name: the parameter, a coordinate, ``velocity:x``, ``u:actuator``, a free parameter, or "growth",
+        the largest real part of the eigenvalues.
+        """
+        columns = self._columns(self)
+        if name not in columns:
+            raise InputError(f"nothing called {shown(name)} on the branch, {suggestion(shown(name), tuple(columns))}")
+        return columns[name]
+
+    def _columns(self, at):
+        """Numbers by name, of the branch or of one special point."""
+        found = dict(zip(self.coordinate_names, at.q.T))
+        found |= {f"velocity:{name}": x for name, x in zip(self.velocity_names, at.v.T)}
+        found |= {f"u:{name}": x for name, x in zip(self.actuator_names, at.u.T)} | {self.name: at.parameter}
+        if at is self:
+            found |= self.parameters | {"growth": self.eigenvalues.real.max(axis=1, initial=-np.inf)}
+        return found
+
+    def plot(self, name: str | None = None, ax: Any = None) -> Any:
+        """Draw the branch: one of its columns over the parameter, dashed where it is unstable, with special points.
+
+        Parameters
+        ----------
+        name : str, optional
+            A column, as in ``branch[name]``; default: the coordinate that changes most.
+        ax : matplotlib axes, optional
+            Axes to draw in. Default: a new figure.
+
+        Returns
+        -------
+        ax : matplotlib axes
+            ``ax.figure.savefig(path)`` writes the picture.
+
+        Raises
+        ------
+        LiedynError
+            Matplotlib is not installed.
+        InputError
+            There is no column of that name.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> start = ld.trim(arm, arm.home, free=["force:q1", "force:q4"])
+        >>> branch = ld.continuation(arm, start, "q1", (2.0, 2.2), free=["force:q1", "force:q4"], hold=["q2"])
+        >>> branch.plot("u:q1").get_xlabel()
+        'q1'
+        """
+        from liedyn.tasks.operating_points.branch_picture import plot
+
+        return plot(self, name, ax)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{each.kind} at {each.parameter:.6g}" for each in self.special) or "no special points"
@@ -91,7 +154,7 @@ class Branch:
 
 def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str | float, span: ArrayLike,
                  free: Sequence[str] | None = None, hold: Sequence[str] | None = None, step: float = 0.02,
-                 longest: float = 0.1, points: int = 1000, direction: int = 1,
+                 longest: float = 0.1, points: int = 1000, direction: int | Literal["both"] = 1,
                  rank_tolerance: float = RANK_TOLERANCE) -> Branch:
     """Follow the equilibria of a robot while a parameter changes, around turning points too.
 
@@ -117,9 +180,10 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     longest : float
         Longest step.
     points : int
-        Largest number of points of the branch.
-    direction : int
-        1 if the parameter increases at first, -1 if it decreases.
+        Largest number of points of the branch, each way.
+    direction : {1, -1, "both"}
+        1 if the parameter increases at first, -1 if it decreases; "both" follows the branch both ways from the start,
+        and returns it as one, in the direction 1.
     rank_tolerance : float
         Pivots of G below this fraction of the largest one count as zero.
 
@@ -164,8 +228,8 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
         raise InputError(f"span must be (lowest, highest), got {shown(span.tolist())}")
     step, points = positive("step", step), whole("points", points, 1)
-    if isinstance(direction, bool) or not isinstance(direction, int) or abs(direction) != 1:
-        raise InputError(f"direction must be 1 or -1, got {shown(direction)}")
+    if isinstance(direction, bool) or direction not in (1, -1, "both"):
+        raise InputError(f"direction must be 1, -1 or 'both', got {shown(direction)}")
     longest = positive("longest", longest)
     if watches(robot):
         raise InputError("continuation wants contacts decided: switch one-sided constraints off, or to 'sliding' or "
@@ -185,8 +249,22 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
         raise InputError(f"parameter {shown(name)} is not independent here; independent are {', '.join(here.y)}")
     if not span[0] <= here.free[name] <= span[1]:
         raise InputError(f"span: {name} = {here.free[name]:.6g} is outside")
-    curve = Curve(problem, name, span, here)
-    return _follow(curve, curve.first(here, direction), min(step, longest), longest, points)
+    ways = [_follow(curve, curve.first(here, each), min(step, longest), longest, points)
+            for curve, each in ((Curve(problem, name, span, here), each) for each in (
+                (1, -1) if direction == "both" else (direction,)))]
+    return ways[0] if len(ways) == 1 or ways[0].ended == "closed" else _joined(*ways)
+
+
+def _joined(ahead, back):
+    """One branch of two that start at the same point: against the direction of the second, on along the first."""
+    def together(one, other):
+        return np.concatenate([other[:0:-1], one])
+
+    special = [replace(each, unstable=each.unstable[::-1]) for each in reversed(back.special)] + ahead.special
+    parameters = {name: together(x, back.parameters[name]) for name, x in ahead.parameters.items()}
+    return replace(ahead, **{name: together(getattr(ahead, name), getattr(back, name))
+                             for name in ("parameter", "q", "v", "u", "eigenvalues")},
+                   special=special, parameters=parameters, ended=f"{back.ended}, {ahead.ended}", start=len(back) - 1)
 
 
 def _follow(curve, here, h, longest, points):
@@ -209,11 +287,12 @@ def _follow(curve, here, h, longest, points):
             here = curve.onwards(there)
         if there.count <= easy:
             h = min(h * LONGER, longest)
-    numbers = [name for name in curve.problem.parameters if name != FAMILY]
+    numbers, robot = [name for name in curve.problem.parameters if name != FAMILY], curve.problem.robot
     return Branch(curve.name, np.array([curve.value(each) for each in branch]),
                   *(np.array([getattr(each, key) for each in branch]) for key in ("q", "v", "u")),
                   np.array([eigenvalues(each.A) for each in branch]), special,
-                  {name: np.array([each.free[name] for each in branch]) for name in numbers}, ended)
+                  {name: np.array([each.free[name] for each in branch]) for name in numbers}, ended, 0,
+                  robot.coordinate_names, robot.velocity_names, robot.actuator_names)
 
 
 def _next(curve, here, h, shortest):
