@@ -24,7 +24,7 @@ import numpy as np
 
 from liedyn.bridges.differentiable import operations, runs
 from liedyn.bridges.differentiable.documentation import COLUMNS, documented
-from liedyn.bridges.differentiable.inertia import operation as of_inertia
+from liedyn.bridges.differentiable.changed_model import operation as of_model
 from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, LiedynError
 from liedyn.model.remembered import remembered
@@ -168,7 +168,7 @@ def _columns(name, x, size):
 def _call(make, robot, *given, options=(), inertia=None):
     """What an operation gives for columns; one column goes with any number of others."""
     require_robot(robot)
-    operation = of_inertia(make, robot, options, inertia)
+    operation = of_model(make, robot, options, inertia)
     given = given if inertia is None else (*given, inertia)
     x = [_columns(name, each, operations.size(shape))
          for (name, shape), each in zip(operation.arguments.items(), given)]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from liedyn.bridges.differentiable import operations, runs
 from liedyn.bridges.differentiable.documentation import documented
-from liedyn.bridges.differentiable.inertia import operation as of_inertia
+from liedyn.bridges.differentiable.changed_model import operation as of_model
 from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.model.remembered import remembered
@@ -33,6 +33,8 @@ except ImportError:
     raise LiedynError("liedyn.jax needs JAX: pip install 'liedyn[jax]'") from None
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from liedyn.bridges.differentiable.operations import Acceleration, State
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike
@@ -49,14 +51,18 @@ def _array(name, x):
     return x.astype(jnp.float64)
 
 
-def _call(make, robot, *given, options=(), inertia=None):
+def _call(make, robot, *given, options=(), inertia=None, parameters=None):
     """What an operation gives for arguments of any leading axes that go together."""
     require_robot(robot)
     if not jax.config.jax_enable_x64:
         raise LiedynError("liedyn computes in double precision, and JAX is set to single precision: call "
                           "jax.config.update('jax_enable_x64', True) before")
-    operation = of_inertia(make, robot, options, inertia)
-    given = given if inertia is None else (*given, inertia)
+    operation = of_model(make, robot, options, inertia, parameters)
+    if inertia is not None:
+        given = *given, inertia
+    elif parameters is not None:
+        numbers = [_array(f"parameters of {shown(name)}", x) for name, x in parameters.items()]
+        given = *given, jnp.stack(jnp.broadcast_arrays(*numbers), axis=-1)
     x = [_array(name, each) for name, each in zip(operation.arguments, given)]
     lead = operation.lead(*(each.shape for each in x))
     x = [jnp.broadcast_to(each, lead + own) for each, own in zip(x, operation.arguments.values())]
@@ -109,9 +115,10 @@ def _host(function, results, x):
     return jax.tree.map(jnp.asarray, function(*x))
 
 
-@documented("jax.Array")
+@documented("jax.Array", more="parameters")
 def rnea(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, a: jax.Array | ArrayLike,
-         inertia: jax.Array | ArrayLike | None = None) -> jax.Array:
+         inertia: jax.Array | ArrayLike | None = None,
+         parameters: dict[str, Any] | None = None) -> jax.Array:
     """
     Examples
     --------
@@ -122,12 +129,13 @@ def rnea(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, a: ja
     >>> jax.jacrev(lambda a: rnea(panda, panda.home, still, a))(jax.numpy.zeros(7)).shape
     (7, 7)
     """
-    return _call(operations.inverse_dynamics, robot, q, v, a, inertia=inertia)
+    return _call(operations.inverse_dynamics, robot, q, v, a, inertia=inertia, parameters=parameters)
 
 
-@documented("jax.Array")
+@documented("jax.Array", more="parameters")
 def forward_dynamics(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: jax.Array | ArrayLike,
-                     inertia: jax.Array | ArrayLike | None = None) -> Acceleration:
+                     inertia: jax.Array | ArrayLike | None = None,
+                     parameters: dict[str, Any] | None = None) -> Acceleration:
     """
     Examples
     --------
@@ -138,7 +146,7 @@ def forward_dynamics(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | Arra
     >>> jax.jacfwd(lambda tau: forward_dynamics(arm, arm.home, still, tau).a)(jax.numpy.zeros(4)).shape
     (4, 4)
     """
-    return _call(operations.forward_dynamics, robot, q, v, tau, inertia=inertia)
+    return _call(operations.forward_dynamics, robot, q, v, tau, inertia=inertia, parameters=parameters)
 
 
 @documented("jax.Array")
@@ -172,9 +180,9 @@ def pose(robot: Robot, q: jax.Array | ArrayLike, body: str) -> jax.Array:
     return _call(operations.poses, robot, q, options=(body,))
 
 
-@documented("jax.Array")
+@documented("jax.Array", more="parameters")
 def step(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: jax.Array | ArrayLike, dt: float = 1e-3,
-         inertia: jax.Array | ArrayLike | None = None) -> State:
+         inertia: jax.Array | ArrayLike | None = None, parameters: dict[str, Any] | None = None) -> State:
     """
     Examples
     --------
@@ -185,12 +193,13 @@ def step(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: 
     >>> jax.jacfwd(lambda tau: step(arm, arm.home, still, tau).v)(still).shape
     (4, 4)
     """
-    return _call(runs.step, robot, q, v, tau, options=(dt,), inertia=inertia)
+    return _call(runs.step, robot, q, v, tau, options=(dt,), inertia=inertia, parameters=parameters)
 
 
-@documented("jax.Array")
+@documented("jax.Array", more="parameters")
 def rollout(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, tau: jax.Array | ArrayLike,
-            dt: float = 1e-3, inertia: jax.Array | ArrayLike | None = None) -> State:
+            dt: float = 1e-3, inertia: jax.Array | ArrayLike | None = None,
+            parameters: dict[str, Any] | None = None) -> State:
     """
     Examples
     --------
@@ -202,7 +211,7 @@ def rollout(robot: Robot, q: jax.Array | ArrayLike, v: jax.Array | ArrayLike, ta
     >>> jax.grad(end)(jax.numpy.zeros((10, 4))).shape
     (10, 4)
     """
-    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)), inertia=inertia)
+    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)), inertia=inertia, parameters=parameters)
 
 
 def _shape(x):

@@ -24,7 +24,7 @@ import numpy as np
 
 from liedyn.bridges.differentiable import operations, runs
 from liedyn.bridges.differentiable.documentation import documented
-from liedyn.bridges.differentiable.inertia import operation as of_inertia
+from liedyn.bridges.differentiable.changed_model import operation as of_model
 from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError, LiedynError, shown
 
@@ -62,7 +62,7 @@ def _call(make, robot, *given, options=(), inertia=None):
     require_robot(robot)
     if not torch:
         raise LiedynError("liedyn.torch needs PyTorch: pip install 'liedyn[torch]'")
-    operation = of_inertia(make, robot, options, inertia)
+    operation = of_model(make, robot, options, inertia)
     given = given if inertia is None else (*given, inertia)
     x = [_tensor(name, each) for name, each in zip(operation.arguments, given)]
     lead = operation.lead(*(tuple(each.shape) for each in x))

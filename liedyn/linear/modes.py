@@ -114,14 +114,17 @@ class Modes:
         if axes is None:
             axes = figure((9.0, 4.2)).subplots(1, 2)
         plane, bars = axes
+        size = np.abs(self.eigenvalues).max(initial=0.0)
         plane.axvline(0.0, color="#7F7F7F", lw=0.9, ls=":")
         for s in self.eigenvalues:
             both = [s] if s.imag == 0.0 else [s, s.conjugate()]
-            plane.plot(np.real(both), np.imag(both), "x", color=COLOURS[5 if s.real > 0.0 else 0], mew=1.8)
+            plane.plot(np.real(both), np.imag(both), "x", color=COLOURS[5 if s.real > 1e-9 * size else 0], mew=1.8)
         for s, which in self._places():
             plane.annotate(which, (s.real, s.imag), textcoords="offset points", xytext=(5, 4))
         plane.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", title="eigenvalues, by number of the mode")
         plane.margins(0.15)
+        if np.ptp(plane.get_xlim()) < 1e-3 * size:  # nothing but rounding
+            plane.set_xlim(-0.1 * size, 0.1 * size)
         plane.grid(alpha=0.3)
         before, share = np.zeros(len(self)), np.abs(self.participation)
         share = share / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
@@ -140,7 +143,7 @@ class Modes:
         size = np.abs(self.eigenvalues).max(initial=0.0)
         for k, s in enumerate(self.eigenvalues):
             for other, numbers in places:
-                if abs(s - other) <= 0.02 * size:
+                if abs(s - other) <= 0.05 * size:
                     numbers.append(str(k))
                     break
             else:

@@ -5,7 +5,7 @@ Tables of short texts, for terminals and for notebooks.
 import re
 
 
-class Text(str):
+class ShownText(str):
     """A text of several lines, which the prompt of Python and notebooks show as it is."""
 
     def __repr__(self) -> str:

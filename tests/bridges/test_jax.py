@@ -249,3 +249,79 @@ def test_what_is_wrong_is_said():
 def test_what_has_to_be_set_up(program, said):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode and "LiedynError" in done.stderr and said in done.stderr
+
+
+# ---- springs and dampers as arguments
+
+
+def sprung():
+    """A five-bar with a spring across it, and springs and dampers in its joints."""
+    b = ld.Builder.of(FIVE_BAR)
+    b.spring("strut", "link1", "link4", stiffness=30.0, length=0.2, damping=0.7)
+    b.coordinate_force("coil", {"q1": 1.0, "q2": -0.5}, stiffness=2.0, damping=0.1, preload=0.3)
+    b.change("joint", "q2", stiffness=1.5, damping=0.2)
+    return b.build()
+
+
+SPRUNG = sprung()
+VALUES = {"stiffness:strut": 40.0, "damping:strut": 1.1, "length:strut": 0.25, "preload:coil": 0.1, "stiffness:q2": 2.5,
+          "damping:q2": 0.4, "mass:link2": 1.3}
+
+
+def changed(values):
+    b = ld.Builder.of(SPRUNG)
+    b.change("element", "strut", stiffness=values["stiffness:strut"], damping=values["damping:strut"],
+             length=values["length:strut"])
+    b.change("element", "coil", preload=values["preload:coil"])
+    b.change("joint", "q2", stiffness=values["stiffness:q2"], damping=values["damping:q2"])
+    b.change("body", "link2", mass=values["mass:link2"])
+    return b.build()
+
+
+def test_values_with_other_springs():
+    q, v, tau = (x[0] for x in five_bars(1))
+    other = changed(VALUES)
+    found = bridge.forward_dynamics(SPRUNG, q, v, tau, parameters=VALUES)
+    expected = ld.forward_dynamics(other, q, v, tau)
+    assert off(found.a, expected.a) < 1e-12 and off(found.lam, expected.lam) < 1e-12
+    run = bridge.rollout(SPRUNG, q, v, jnp.tile(tau, (5, 1)), 0.01, parameters=VALUES)
+    assert off(run.q[-1], ld.simulate(other, q, v, 0.05, dt=0.01, tau=tau).q[-1]) < 1e-12
+    # others for each state, and under vmap
+    many = jnp.linspace(10.0, 50.0, 3)
+    batch = bridge.forward_dynamics(SPRUNG, q, v, tau, parameters={"stiffness:strut": many}).a
+    one = jax.vmap(lambda k: bridge.forward_dynamics(SPRUNG, q, v, tau, parameters={"stiffness:strut": k}).a)(many)
+    assert batch.shape == (3, 4) and off(batch, one) < 1e-14
+    assert off(batch[2], bridge.forward_dynamics(SPRUNG, q, v, tau, parameters={"stiffness:strut": 50.0}).a) < 1e-14
+
+
+@pytest.mark.parametrize("what", ["dynamics", "step", "run", "rnea"])
+def test_derivatives_by_springs(what):
+    """Both directions, against differences."""
+    q, v, tau = (x[0] for x in five_bars(1))
+    names = [name for name in VALUES if what != "rnea" or name.endswith(("q2", "link2"))]
+
+    def function(q, v, tau, x):
+        values = dict(zip(names, x))
+        if what == "dynamics":
+            return bridge.forward_dynamics(SPRUNG, q, v, tau, parameters=values)
+        if what == "step":
+            return bridge.step(SPRUNG, q, v, tau, 0.01, parameters=values)
+        if what == "run":
+            return bridge.rollout(SPRUNG, q, v, jnp.tile(tau, (4, 1)), 0.01, parameters=values)
+        return bridge.rnea(SPRUNG, q, v, tau, parameters=values)
+
+    x = jnp.array([VALUES[name] for name in names])
+    check_grads(lambda x: function(q, v, tau, x), (x,), 1, ["fwd", "rev"], atol=1e-6, rtol=1e-6)
+    check_grads(lambda v, tau: function(q, v, tau, x), (v, tau), 1, ["fwd", "rev"], atol=1e-6, rtol=1e-6)
+
+
+def test_parameters_that_cannot_be_arguments():
+    q, v, tau = (x[0] for x in five_bars(1))
+    for values, message in (({"stifness:strut": 1.0}, "did you mean"), ({}, "must be a dict"),
+                            ({"placement.x:q2": 1.0}, "changes forces alone")):
+        with pytest.raises(ld.InputError, match=message):
+            bridge.forward_dynamics(SPRUNG, q, v, tau, parameters=values)
+    with pytest.raises(ld.InputError, match="not both"):
+        bridge.forward_dynamics(SPRUNG, q, v, tau, ld.inertial_parameters(SPRUNG), VALUES)
+    with pytest.raises(ld.InputError, match="rnea does not contain force elements, and so not stiffness:strut"):
+        jax.jacfwd(lambda k: bridge.rnea(SPRUNG, q, v, tau, parameters={"stiffness:strut": k}))(3.0)

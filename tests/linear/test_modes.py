@@ -175,3 +175,12 @@ def test_how_they_print():
     lines = str(m).splitlines()
     assert lines[1].split()[:3] == ["mode", "Hz", "rad/s"] and "rigid" in lines[2] and "x0" in lines[3]
     assert m._repr_html_().count("<tr>") == 3
+
+
+def test_a_picture():
+    pytest.importorskip("matplotlib").use("Agg")
+    loader = ld.load("loader")
+    m = ld.modes(ld.linearize(loader, loader.home, [0.0] * 8, [0.0] * 8))
+    plane, bars = m.plot()
+    assert plane.get_xlim()[1] > 0.1 and len(bars.patches) == len(m) * len(m.states)  # rounding is no abscissa
+    assert np.allclose(sum(patch.get_width() for patch in bars.patches), len(m))

@@ -52,6 +52,8 @@ def test_info(capsys):
     for text in ("boom -> bucket", "lift_pin", "virtual: tilt_pin", "rank of the rows:             6",
                  "degrees of freedom:           2", "link_pin.wx", "on lift_rod"):
         assert text in out
+    loader = ld.load("loader")
+    assert loader.info() + "\n" == out and repr(loader.info()) == loader.info()  # the prompt shows it as it is
 
 
 @pytest.mark.parametrize("name", ld.bundled())

@@ -10,6 +10,7 @@ from closed_chains import closed_mechanism, difference, moving_state, off, onto_
 from scipy.spatial.transform import Rotation
 from tree_cases import bundled
 
+import liedyn as ld
 from liedyn.lie import inverse, log
 from liedyn.linear import linearize
 from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError
@@ -277,3 +278,22 @@ def test_velocities_that_are_missing_are_named():
     assert complete_velocity(loader, loader.home, {"boom": 0.4, named: 0.1}).shape == (8,)
     with pytest.raises(SingularConfigurationError, match="no velocities are given, .* rank 6 of 8; add '.*', '"):
         complete_velocity(loader, loader.home, {})
+
+
+def test_velocities_in_an_array():
+    """In the order of the independent coordinates that the robot declares; of a tree all."""
+    loader, rng = ld.load("loader"), np.random.default_rng(5)
+    w = rng.normal(size=(3, 2))
+    named = complete_velocity(loader, loader.home, {"boom": w[:, 0], "bucket": w[:, 1]})
+    assert np.array_equal(complete_velocity(loader, loader.home, w), named)
+    panda = ld.load("panda")
+    assert np.array_equal(complete_velocity(panda, panda.home, np.arange(7.0)), np.arange(7.0))
+    bicycle = ld.load("whipple_bicycle")  # as many as velocities are free, of more coordinates
+    assert np.array_equal(complete_velocity(bicycle, bicycle.home, [0.1, 0.2, -9.0]), complete_velocity(
+        bicycle, bicycle.home, {"lean": 0.1, "steer": 0.2, "rear_wheel": -9.0}))
+    with pytest.raises(InputError, match=r"velocities must have shape \(..., 2\)"):
+        complete_velocity(loader, loader.home, [1.0])
+    squeezer = ld.Builder.of(ld.load("five_bar"))
+    squeezer._independent = ()
+    with pytest.raises(InputError, match="declares no independent coordinates"):
+        complete_velocity(squeezer.build(), ld.load("five_bar").home, [1.0, 2.0])

@@ -354,3 +354,30 @@ def test_runs_warn_of_springs_that_are_wound_up():
         warnings.simplefilter("error")
         tr = turning({"damping": 0.5})
     assert tr.v[-1][2] == pytest.approx(10.0 * np.exp(-0.5), rel=1e-9)
+
+
+def test_forward_dynamics_takes_inputs():
+    """u as linearize and simulate take it: actuators with gears, on cut joints and between points, in batches."""
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.actuator("first", "q1", gear=3.0)
+    b.actuator("second", "pin")
+    b.cylinder("across", "link1", "link4", (0.1, 0.2, 0.0), (0.3, 0.0, 0.0))
+    b.coordinate_force("coil", {"q2": 1.0}, stiffness=2.0, damping=0.3)
+    robot, rng = b.build(), np.random.default_rng(4)
+    q = ld.close(robot, robot.home, q1=robot.home[0] + np.array([0.0, 0.1, -0.1]))
+    v, u = ld.complete_velocity(robot, q, rng.normal(size=(3, 2))), rng.normal(size=(3, 3))
+    tau = (ld.actuator_matrix(robot, q) @ u[..., None])[..., 0]
+    for given, same in ((u, tau), (u[0], (ld.actuator_matrix(robot, q) @ u[0]))):
+        found, expected = ld.forward_dynamics(robot, q, v, u=given), ld.forward_dynamics(robot, q, v, same)
+        assert np.array_equal(found.a, expected.a) and np.array_equal(found.lam, expected.lam)
+    one = ld.forward_dynamics(robot, q[1], v[1], u=u[1].tolist(), method="svd")
+    assert np.allclose(one.a, ld.forward_dynamics(robot, q[1], v[1], tau[1]).a, atol=1e-9)
+    panda = ld.load("panda")
+    rest = np.zeros(7)
+    assert np.array_equal(ld.forward_dynamics(panda, panda.home, rest, u=np.ones(7)).a,
+                          ld.forward_dynamics(panda, panda.home, rest, np.ones(7)).a)
+    for wrong, message in ((dict(), "give tau"), (dict(tau=tau[0], u=u[0]), "give tau"), (dict(u=u[0, :2]), "shape"),
+                           (dict(u=np.zeros((4, 3))), "do not broadcast")):
+        with pytest.raises(InputError, match=message):
+            ld.forward_dynamics(robot, q if "u" in wrong and len(wrong["u"]) == 4 else q[0],
+                                v if "u" in wrong and len(wrong["u"]) == 4 else v[0], **wrong)

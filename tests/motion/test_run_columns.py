@@ -36,7 +36,7 @@ def test_inputs_of_a_run():
     assert np.allclose(tr.u, wanted, rtol=0.0, atol=1e-10)
     assert np.array_equal(tr["u:cylinder"], tr.u[:, 1])
     with pytest.raises(InputError, match="nothing called 'cylindre'"):
-        tr["u:cylindre"]
+        assert tr["u:cylindre"] is None
     # the same in a batch
     runs = ld.simulate(CRANE, [[0.1, 0.4], [0.2, 0.3]], [0.0, 0.0], 0.1, dt=5e-3, u=[1.0, 40.0])
     assert runs.u.shape == (2, 21, 2) and np.allclose(runs.u, [1.0, 40.0], atol=1e-10)
@@ -50,11 +50,11 @@ def test_what_has_no_inputs():
     one = b.build()
     tr = ld.simulate(one, one.home, REST, 0.01, tau=[1.0, 0.0, 0.0, 0.5])
     with pytest.raises(InputError, match="force of q4 in this run is no force of an actuator"):
-        tr.u
+        assert tr.u is None
     b.actuator("second", "q1")
     both = b.build()
     with pytest.raises(InputError, match="different forces of the actuators first, second do the same"):
-        ld.simulate(both, both.home, REST, 0.01, u=[1.0, 0.0]).u
+        assert ld.simulate(both, both.home, REST, 0.01, u=[1.0, 0.0]).u is None
 
 
 def test_poses_twists_and_wrenches(tmp_path):
@@ -74,20 +74,20 @@ def test_poses_twists_and_wrenches(tmp_path):
     assert np.array_equal(tr["energy"], tr.energy) and np.array_equal(tr["kinetic"], tr.kinetic)
     for name, what in (("pose:lnk2", "lnk2"), ("wrench:pni", "pni"), ("enrgy", "enrgy")):
         with pytest.raises(InputError, match=f"'{what}'"):
-            tr[name]
+            assert tr[name] is None
     assert CRANE.frame_names == ("hook",)
     swing = ld.simulate(CRANE, [0.1, 0.4], [0.0, 0.0], 0.01, dt=5e-3)
     assert np.allclose(swing["pose:hook"][0], ld.pose(CRANE, [0.1, 0.4], "hook"))
     # from a file, with the robot and without
     file = tr.save(tmp_path / "run")
     with pytest.raises(LiedynError, match="needs the robot of the run"):
-        ld.Trajectory.load(file)["pose:link2"]
+        assert ld.Trajectory.load(file)["pose:link2"] is None
     assert np.array_equal(ld.Trajectory.load(file, ARM)["pose:link2"], tr["pose:link2"])
     with pytest.raises(InputError, match="other coordinates or constraints than 'crane'"):
         ld.Trajectory.load(file, CRANE)
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "rk45"}], ids=["in lanes", "alone"])
+@pytest.mark.parametrize("options", [{}, {"method": "RK45"}], ids=["in lanes", "alone"])
 def test_columns_of_many_runs(options):
     starts = ld.close(ARM, ARM.home, q1=ARM.home[0] + np.array([[-0.1, 0.0], [0.1, 0.05]]))
     runs = ld.simulate(ARM, starts, REST, 0.05, dt=5e-3, tau=[0.3, 0.0, 0.0, -0.2], **options)
@@ -107,4 +107,5 @@ def test_runs_that_fail_have_no_energy_after_their_end():
     with pytest.warns(Warning):
         runs = ld.simulate(ARM, starts, REST, 0.02, dt=5e-3)
     assert runs.failed.tolist() == [False, True]
-    assert np.isfinite(runs.energy[0]).all() and np.isnan(runs.energy[1]).all() and np.isnan(runs["pose:link1"][1]).all()
+    assert np.isfinite(runs.energy[0]).all() and np.isnan(runs.energy[1]).all()
+    assert np.isnan(runs["pose:link1"][1]).all()

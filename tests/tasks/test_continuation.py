@@ -84,3 +84,47 @@ def test_what_cannot_be_followed_is_said():
         ld.continuation(five_bar, held, "q1", (2.0, 2.5), free=["force:q1", "force:q4", "q2"])
     with pytest.raises(InputError, match="start must be what trim returns"):
         ld.continuation(robot, [0.0], "load", (0.0, 1.0))
+
+
+def test_both_ways_in_one_call():
+    bicycle = ld.load("whipple_bicycle")
+    v = ld.complete_velocity(bicycle, bicycle.home, [0.0, 0.0, -4.0 / 0.3])
+    start = ld.trim(bicycle, bicycle.home, v, free=["lean", "steer"])
+    given = bicycle, start, "velocity:rear_wheel", (-8.0 / 0.3, -3.0 / 0.3), ["lean", "steer"]
+    both, ahead, back = (ld.continuation(*given, direction=each) for each in ("both", 1, -1))
+    assert len(both) == len(ahead) + len(back) - 1 and both.start == len(back) - 1
+    assert np.array_equal(both.parameter, [*back.parameter[::-1], *ahead.parameter[1:]])
+    assert (np.diff(both.parameter) > 0.0).all() and both.ended == "span, span"
+    assert np.array_equal(both.q[both.start:], ahead.q) and np.array_equal(both.eigenvalues[:both.start + 1],
+                                                                           back.eigenvalues[::-1])
+    assert [each.kind for each in both.special] == ["branch point", "hopf"]
+    assert [each.unstable for each in both.special] == [(1, 0), (0, 2)]
+    for each, k in zip(both.special, both.before):
+        assert both.parameter[k] <= each.parameter <= both.parameter[k + 1]
+    assert np.array_equal(both["velocity:lean"], both.v[:, bicycle.velocity_index("lean")])
+    with pytest.raises(InputError, match="nothing called 'laen' on the branch"):
+        assert both["laen"] is None
+    with pytest.raises(InputError, match="direction must be 1, -1 or 'both'"):
+        ld.continuation(*given, direction="back")
+
+
+def test_pictures_of_branches():
+    pytest.importorskip("matplotlib").use("Agg")
+    b = ld.Builder("column", gravity=(0, 0, -0.5))
+    for rod, below in (("lower", "ground"), ("upper", "lower")):
+        b.body(rod, mass=1.0, com=(0, 0, 0.5), inertia=(0.08, 0.08, 0))
+        b.joint(f"{rod}_hinge", "revolute", below, rod, placement=(0, 0, float(rod == "upper")), axis=(0, 1, 0),
+                stiffness=5.0)
+    robot = b.build()
+    straight = ld.continuation(robot, ld.trim(robot, [0.0, 0.0]), "gravity", (0.0, 20.0))
+    ax = straight.plot("upper_hinge")
+    lines = [line for line in ax.lines if line.get_linestyle() in ("-", "--")]
+    first = straight.special[0].parameter
+    assert [line.get_linestyle() for line in lines] == ["-", "--", "--"]
+    assert lines[0].get_xdata()[-1] == first == lines[1].get_xdata()[0]  # lines meet where stability changes
+    buckled = ld.continuation(robot, straight.special[0].crossing, "gravity", (0.0, 20.0))
+    buckled.plot("upper_hinge", ax)
+    labels = ax.get_legend_handles_labels()[1]
+    assert sorted(labels) == ["branch point", "stable", "unstable"]  # each once, of two branches
+    assert straight.plot().get_ylabel().startswith("largest real part")  # no coordinate moves
+    assert buckled.plot().get_ylabel() in robot.coordinate_names

@@ -60,6 +60,9 @@ ARGUMENTS = {
                "`liedyn.inertial_parameters` has them, instead of\n        the robot's own; others for each state cost "
                "milliseconds for each.",
     "body": "body : str\n        A body or frame.",
+    "parameters": "parameters : dict, optional\n        Other numbers of the robot by name, each {array} of shape "
+                  "(...): ``stiffness:spring``,\n        ``damping:joint``, ``rest:joint`` and what else changes "
+                  "forces alone, as for `liedyn.trim`.\n        Others for each state cost milliseconds for each.",
 }
 RESULTS = {
     "tau": "tau : {array}, shape {v}\n        Generalised forces [N m, N].",
@@ -103,12 +106,13 @@ DOCUMENTATION = """{summary}
     """
 
 
-def documented(array: str, shapes: dict[str, str] = ROWS) -> Callable[[Function], Function]:
-    """Decorator: puts the text for a function of this name, for this kind of arrays and shapes, before its examples."""
+def documented(array: str, shapes: dict[str, str] = ROWS, more: str = "") -> Callable[[Function], Function]:
+    """Decorator: puts the text for a function of this name, for this kind of arrays and shapes, before its examples;
+    `more` are arguments that this framework has besides."""
     def add(function):
         if function.__doc__:  # there are no docstrings under python -OO
             text = TEXTS[function.__name__]
-            arguments = "\n    ".join(ARGUMENTS[each] for each in text.arguments.split())
+            arguments = "\n    ".join(ARGUMENTS[each] for each in (*text.arguments.split(), *more.split()))
             full = DOCUMENTATION.format(summary=text.summary, arguments=arguments, result=RESULTS[text.result],
                                         source=text.source, errors=text.errors)
             named = {name: shape.format(array=array) for name, shape in shapes.items()}

@@ -28,6 +28,7 @@ from liedyn.mechanics.tree.rnea import rnea
 from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 from liedyn.model.remembered import remembered
 from liedyn.motion.gradients import forward_dynamics_derivatives
+from liedyn.tasks.operating_points.continuation_parameters import Parameters
 
 if TYPE_CHECKING:
     from typing import Any
@@ -90,19 +91,21 @@ class Operation:
         """The results as a tuple, for arguments with the same leading axes (arrays that NumPy accepts)."""
         return self._evaluate(*self._with_rotations(x)[0])
 
-    def differentiate(self, *x, inertia=False):
+    def differentiate(self, *x, inertia=False, parameters=()):
         """The results as a tuple, and the matrices of the derivative as another, optionally by the inertial parameters
-        too.
+        too, or by others with these names.
         """
         x, lengths = self._with_rotations(x)
         found, slopes = self._differentiate(*x)
-        if inertia:
-            slopes = [(*row, block) for row, block in zip(slopes, self._by_inertia(x, found, slopes))]
+        if inertia or parameters:
+            blocks = self._by_inertia(x, found, slopes) if inertia else self._by_forces(
+                x, found, slopes, parameters)
+            slopes = [(*row, block) for row, block in zip(slopes, blocks)]
         W = self.robot.nq != self.robot.nv and tangent(self.robot, x[0], lengths)
         matrices = []
         for (name, y), row in zip(zip(self.results, found), slopes):
             Q = self.robot.nq != self.robot.nv and name == "q" and rates(self.robot, y)
-            for argument, block in zip((*self.arguments, "inertia"), row):
+            for argument, block in zip((*self.arguments, "of the model"), row):
                 block = block if W is False or argument != "q" else block @ W
                 matrices.append(block if Q is False else Q @ block)
         return found, tuple(matrices)
@@ -128,6 +131,12 @@ class Rnea(Operation):
 
     def _by_inertia(self, x, found, slopes):
         return (regressor(self.robot, *x),)
+
+    def _by_forces(self, x, found, slopes, names):
+        of_elements = [name for name in names if name.partition(":")[2] in self.robot.element_names]
+        if of_elements:
+            raise InputError(f"rnea does not contain force elements, and so not {of_elements[0]}")
+        return (-force_slopes(self.robot, names, *x),)
 
 
 class Dynamics(Operation):
@@ -156,6 +165,10 @@ class Dynamics(Operation):
     def _by_inertia(self, x, found, slopes):
         Y = regressor(self.robot, *x[:2], found[0])
         return [-by_tau @ Y for *_, by_tau in slopes]
+
+    def _by_forces(self, x, found, slopes, names):
+        by_parameters = force_slopes(self.robot, names, *x[:2], found[0])
+        return [by_tau @ by_parameters for *_, by_tau in slopes]
 
 
 class Poses(Operation):
@@ -202,6 +215,14 @@ def regressor(robot, q, v, a):
     """dID/dpi, for all bodies side by side, (..., nv, 10 nbodies)."""
     Y = inertial_regressor(robot, q, v, a)
     return Y.reshape(*Y.shape[:-2], -1)
+
+
+def force_slopes(robot, names, q, v, a):
+    """Derivatives of generalised forces by parameters (..., nv, np), at constant accelerations."""
+    known = Parameters(robot)
+    rows = zip(*(x.reshape(-1, x.shape[-1]) for x in (q, v, a)))
+    found = [np.stack([known.force_slope(robot, name, *row) for name in names], axis=-1) for row in rows]
+    return np.reshape(found, (*a.shape, len(names)))
 
 
 def moved(T, J):

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.bridges.differentiable.maps import Chain
 from liedyn.bridges.differentiable.operations import Operation, state
 from liedyn.bridges.differentiable.quaternions import rates, tangent
-from liedyn.linear.sensitivity.model_parameters import inertial_changes
+from liedyn.linear.sensitivity.model_parameters import all_changes, inertial_changes
 from liedyn.machine.arguments import positive
 from liedyn.machine.errors import InputError, SimulationError
 from liedyn.mechanics.contact.contact_state import statuses
@@ -42,14 +42,15 @@ class Runs(Operation):
         super().__init__(robot, arguments, results)
         self.dt = dt
 
-    def differentiate(self, *x, inertia=False):
-        """The results as a tuple, and for all steps A, B and, optionally, the derivative by the inertial parameters."""
+    def differentiate(self, *x, inertia=False, parameters=()):
+        """The results as a tuple, and for all steps A, B and, optionally, the derivative by numbers of the model."""
         (q, v, tau), lengths = self._with_rotations(x)
         robot, lead = self.robot, q.shape[:-1]
         rows = self._rows(q, v, tau)
         changes = [(own, []) for own in inertial_changes(robot)] if inertia else []  # force elements have no inertia
+        changes += [all_changes(robot)[name] for name in parameters]
         A, B, C = self._steps(rows, tau.reshape(-1, robot.nv), changes)
-        matrices = [A, B, C] if inertia else [A, B]
+        matrices = [A, B, C] if changes else [A, B]
         if robot.nq != robot.nv:
             every = np.ones((*rows.q.shape[:2], lengths.shape[-1]))
             every[:, 0] = lengths.reshape(-1, lengths.shape[-1])
@@ -91,9 +92,9 @@ class Run(Runs):
         q[..., 0, :] = x[0]
         return q, v
 
-    def differentiate(self, *x, inertia=False):
+    def differentiate(self, *x, inertia=False, parameters=()):
         """All q and v, and the derivatives of all steps."""
-        (q, v), matrices = super().differentiate(*x, inertia=inertia)
+        (q, v), matrices = super().differentiate(*x, inertia=inertia, parameters=parameters)
         q[..., 0, :] = x[0]
         return (q, v), matrices
 
@@ -125,9 +126,9 @@ class Step(Runs):
         found = self._rows(q, v, tau)
         return tuple(x[:, 1].reshape(*q.shape[:-1], -1) for x in (found.q, found.v))
 
-    def differentiate(self, *x, inertia=False):
+    def differentiate(self, *x, inertia=False, parameters=()):
         """The results as a tuple, and the matrices of the derivative as another."""
-        (q, v), matrices = super().differentiate(*x, inertia=inertia)
+        (q, v), matrices = super().differentiate(*x, inertia=inertia, parameters=parameters)
         n, (A, *others) = self.robot.nq, (X[..., 0, :, :] for X in matrices)
         return (q[..., 1, :], v[..., 1, :]), tuple(
             X[..., rows, :] for rows in (slice(n), slice(n, None)) for X in (A[..., :n], A[..., n:], *others))

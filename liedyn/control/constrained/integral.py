@@ -33,6 +33,19 @@ class Integral:
         weight = 0.5 * (t - before)
         return total + weight * x, weight
 
+    def last(self):
+        """What the last sample has added."""
+        if not self._samples:
+            return self._zero
+        before = self._samples[-2][2] if len(self._samples) > 1 else self._zero
+        return self._samples[-1][2] - before
+
+    def undo(self, which):
+        """Take back what the last sample has added, where `which` is true."""
+        if self._samples:
+            t, x, total = self._samples[-1]
+            self._samples[-1] = t, x, np.where(which, total - self.last(), total)
+
     def add(self, t, x):
         """Add the sample x at t; returns the integral up to t."""
         known, weight = self.known(t)

@@ -12,7 +12,7 @@ from liedyn.linear.feedback import Feedback
 from liedyn.machine.arguments import floats, whole
 from liedyn.machine.errors import InputError, shown
 from liedyn.model.travel import Travelling
-from liedyn.motion.simulation.sampled import Sampled
+from liedyn.motion.simulation.sampled import Sampled, cut
 from liedyn.tasks.cost_weights import weight
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class OutputFeedback(Feedback, Travelling):
         >>> ld.OutputFeedback(ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1), observer).reset()
         """
         self.estimator.reset()
+        if hasattr(self.controller, "reset"):
+            self.controller.reset()
         initial = np.broadcast_to(self.sampled.initial, (self._size,)).astype(float)
         self._coming, self._held = [initial] * self.delay, initial
         self._random, self._records = np.random.default_rng(self._rng), []
@@ -196,7 +198,7 @@ class OutputFeedback(Feedback, Travelling):
         self.estimator.update(y, self._held)
         q, v = self.estimator.q, self.estimator.v
         u = vector("what the controller says", self.controller(t, q, v), self._size)
-        u = np.clip(u, self.sampled.lower, self.sampled.upper)
+        u = cut(self.controller, u, self.sampled.lower, self.sampled.upper)
         self._coming.append(u)
         self._held = self._coming.pop(0)
         self.estimator.predict(self._held)

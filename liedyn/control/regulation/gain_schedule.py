@@ -133,6 +133,7 @@ class GainSchedule:
         axes[0].legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for each in axes:
             each.grid(alpha=0.3)
+            each.ticklabel_format(axis="y", useOffset=False)
         return axes
 
     def at(self, **place: float) -> Regulator:

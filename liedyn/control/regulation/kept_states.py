@@ -21,7 +21,7 @@ ZERO_IN_ROW, ZERO = 1e-10, 1e-11
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptStates:
     """The states that are kept.
 
     Attributes
@@ -96,7 +96,7 @@ def _together(M):
 def _kept(models, asked, positions, inputs, outputs, reason):
     states = models.states
     if asked is None:
-        return Kept(states)
+        return KeptStates(states)
     kept, acts = np.zeros(len(states), dtype=bool), _together(reached(models.A))
     for name in names_of("states", asked):
         if name not in states:
@@ -123,7 +123,7 @@ def _kept(models, asked, positions, inputs, outputs, reason):
         raise InputError(f"states: nothing is left of {', '.join(asked)}: {reason.replace('it', 'them')}")
     left_out = {name: reason if idle[k] else NOT_ASKED for k, name in enumerate(states) if not kept[k]}
     index = np.flatnonzero(kept)
-    return Kept(tuple(states[k] for k in index), index if left_out else None, left_out)
+    return KeptStates(tuple(states[k] for k in index), index if left_out else None, left_out)
 
 
 def _spread(start, acts):

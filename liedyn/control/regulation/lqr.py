@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.control.regulation.following import following
 from liedyn.control.regulation.kept_states import regulated, without
 from liedyn.control.regulation.riccati import Riccati, Unsolved, solved, undamped
 from liedyn.linear.feedback import LinearFeedback, single_state
@@ -39,12 +40,15 @@ class Regulator(LinearFeedback, Centred):
     """A regulator u = u_0 - K x about an operating point; returned by :func:`liedyn.lqr` and :func:`liedyn.dlqr`.
 
     It is a function of (t, q, v) for the `u` of `simulate`; ``feedback`` adds its exact derivative, for
-    `linearize`, `discretize` and implicit methods.
+    `linearize`, `discretize` and implicit methods. With integral action it remembers the errors of earlier calls; a
+    call at an earlier time forgets later ones. Its derivative is then that at constant integrals.
 
     Attributes
     ----------
     model : LocalStateSpace or DiscreteStateSpace
-        The linear model of the design; the states x are ``model.states``.
+        The linear model of the design.
+    states : tuple of str
+        Names of the states x: ``model.states``, then ``integral:bucket`` of what is integrated.
     left_out : dict
         States of the robot that are not regulated, each with the reason.
     K : ndarray, shape (nu, x)
@@ -65,6 +69,7 @@ class Regulator(LinearFeedback, Centred):
     """
 
     model: LocalStateSpace | DiscreteStateSpace
+    states: tuple[str, ...]
     left_out: dict[str, str]
     K: Array
     P: Array
@@ -74,16 +79,19 @@ class Regulator(LinearFeedback, Centred):
     eigenvalues: Complexes
 
     def __init__(self, model: LocalStateSpace | DiscreteStateSpace, deviation: Any, u: Array, K: Array,
-                 P: Array, left_out: dict[str, str] | None = None) -> None:
+                 P: Array, left_out: dict[str, str] | None = None, following: Any = None) -> None:
         self.left_out = {} if left_out is None else left_out
+        self._following = following
         self.model, self.K, self.P, self.u, self._deviation = model, K, P, u, deviation
         self._robot, self.q, self.v = deviation.robot, deviation.q, deviation.v
-        self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - model.B @ K))
+        self.states = model.states + (() if following is None else following.integrals)
+        A, B = (model.A, model.B) if following is None else following.extended(model)
+        self.eigenvalues = np.sort_complex(np.linalg.eigvals(A - B @ K))
 
     def __repr__(self) -> str:
         slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
         return (f"Regulator({len(self.u)} inputs, {len(self.K[0])} states, slowest eigenvalue {slowest:.4g}"
-                f"{without(self.left_out)})")
+                f"{'' if self._following is None else self._following.told()}{without(self.left_out)})")
 
     def to_control(self, absolute: bool = False, estimated: bool = True) -> Any:
         """The regulator for python-control, as a function of a filter's estimate or of the states themselves.
@@ -100,14 +108,16 @@ class Regulator(LinearFeedback, Centred):
         Returns
         -------
         control.StateSpace, or control.NonlinearIOSystem if absolute
-            Without states. Inputs: the deviations x, or measurements; outputs: ``force_`` and the name of an actuator.
+            Its states are those of integral action. Inputs: the deviations x, or measurements; outputs: ``force_`` and
+            the name of an actuator. References are left out.
 
         Raises
         ------
         LiedynError
             python-control is not installed.
         InputError
-            Nothing measures a state, of a ball or free joint that is not regulated as a whole.
+            Nothing measures a state, of a ball or free joint that is not regulated as a whole; `absolute` with integral
+            action.
 
         Examples
         --------
@@ -123,13 +133,62 @@ class Regulator(LinearFeedback, Centred):
         4
         """
         control, x, nu = python_control("to_control"), len(self.model.states), len(self.u)
+        if self._following is not None:
+            return self._following.to_control(control, self.model, self.K, flag("absolute", absolute),
+                                              flag("estimated", estimated))
         known = {"inputs": plain(self.model.states, "estimate_" if flag("estimated", estimated) else ""),
                  "outputs": forces(self.model.inputs), "name": "regulator", "dt": getattr(self.model, "h", 0)}
         if flag("absolute", absolute):
             return control.nlsys(None, self._absolute if estimated else self._of_measurements(), **known)
         return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
 
+    def reset(self) -> None:
+        """Start again: integrals are zero.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> loader = ld.load("loader")
+        >>> ld.lqr(loader, loader.home, Q=100.0, R=1e-9, integrate=("bucket",)).reset()
+        """
+        if self._following is not None:
+            self._following.integral.reset()
+
+    def bounded(self, u: ArrayLike, applied: ArrayLike) -> None:
+        """Say that bounds have cut the last value: integrals that push further beyond them take that sample back.
+
+        `Sampled` and `OutputFeedback` say it by themselves.
+
+        Parameters
+        ----------
+        u, applied : array_like, shape (nu,)
+            What the regulator has said, and what acts.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> loader = ld.load("loader")
+        >>> regulator = ld.lqr(loader, loader.home, Q=100.0, R=1e-9, integrate=("bucket",))
+        >>> regulator.bounded([2e5, 0.0], [1e5, 0.0])
+        """
+        u, applied = floats("u", u), floats("applied", applied)
+        if u.shape != self.u.shape or applied.shape != self.u.shape:
+            raise InputError(f"u and applied must have shape {self.u.shape}, got {u.shape} and {applied.shape}")
+        if self._following is not None:
+            self._following.hold_back(self.K, u, applied)
+
+    def _inputs(self, t, q, v):
+        u = super()._inputs(t, q, v)
+        return u if self._following is None else u + self._following.pushed(t, q, v, self.K)
+
     def _about(self, t):
+        if self._following is not None:
+            return self._following.about(t, self._deviation, self.u, self.K)
         return self._deviation, self.u, self.K
 
     def _absolute(self, t, _, x, params):
@@ -147,7 +206,8 @@ class Regulator(LinearFeedback, Centred):
 def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
         v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
         independent: IndependentNames = None, speeds: Sequence[str] | None = None,
-        rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None) -> Regulator:
+        rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None,
+        integrate: Sequence[str] | None = None, reference: Any = None) -> Regulator:
     """The regulator that minimises the integral of x^T Q x + 2 x^T N du + du^T R du about an equilibrium.
 
     Parameters
@@ -174,6 +234,14 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
         What is regulated, by names of the states; rates of coordinates go with them. The others are left out, as is
         what nothing drives (``regulator.left_out`` says which and why): where a robot has rolled to, how far its wheels
         have turned. They may not act on the states that are regulated, nor do they have weights. Default: all states.
+    integrate : sequence of str, optional
+        Outputs, named as in `linearize`, whose error is integrated: they reach their references whatever constant
+        force, friction or payload the model does not know. Each adds a state, ``"integral:bucket"``, with a weight in Q
+        and a row in N.
+    reference : dict, or Trajectory or another object with t, q, v and u, optional
+        What is followed instead of the operating point, with feedforward. A dict has, by output, a number, or a
+        function of t that returns a number, or value, rate and acceleration: ``{"bucket": 0.2}``, ``{"boom": lambda t:
+        (0.1 * t, 0.1, 0.0)}``. Of a motion q, v and the inputs u are followed.
 
     Returns
     -------
@@ -183,7 +251,8 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     ------
     InputError
         A shape does not fit, a name is unknown, a weight is not (semi)definite; the state is no equilibrium under
-        u (the message has the largest acceleration); a state that is left out acts on one of `states`; or a motion
+        u (the message has the largest acceleration); a state that is left out acts on one of `states`; an output
+        depends on inputs at once, or cannot be held elsewhere; a reference does not fit; or a motion
         cannot be stabilised: nothing drives it, or its weight is zero. The criterion is that an eigenvalue s of the
         closed loop is not stable by a margin: its real part must be below -1e-9 abs(s) and below -2e-13 times the norm
         of the closed loop, with scaled states. For `dlqr` s is log(z) / h.
@@ -195,7 +264,9 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     Notes
     -----
     The exact A and B of `linearize` are used: with closed loops, redundant rows, springs and contact modes at q. The
-    Riccati equation is solved by SciPy.
+    Riccati equation is solved by SciPy. The feedforward of references x_r = N_0 r + N_1 r' + N_2 r'', u_r = u_0 + M_0 r
+    + M_1 r' + M_2 r'' is that of the linear model, exact for polynomials of degree two (Francis 1977); if it is not
+    unique, states without a reference change as little as possible. That of a motion is the motion's own inputs.
 
     Examples
     --------
@@ -208,9 +279,13 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     """
     deviation, whole, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
     kept = regulated(whole, states, len(deviation.y.names))
-    model = kept.model(whole)
+    model, followed = kept.model(whole), following(deviation, kept, u, integrate, reference)
     kept.refuse("Q", Q)
-    return Regulator(model, kept.deviation(deviation), u, *riccati(model, *_weights(model, Q, R, N)), kept.left_out)
+    extended = _extended(model, followed)
+    K, P = riccati(extended, *_weights(extended, Q, R, N))
+    if followed is not None:
+        followed.designed(model)
+    return Regulator(model, kept.deviation(deviation), u, K, P, kept.left_out, followed)
 
 
 def riccati(model, Q, R, N=None):
@@ -225,7 +300,8 @@ def riccati(model, Q, R, N=None):
 def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R: ArrayLike | dict[str, Any],
          v: ArrayLike | None = None, u: ArrayLike | None = None, N: ArrayLike | None = None,
          independent: IndependentNames = None, speeds: Sequence[str] | None = None,
-         rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None) -> Regulator:
+         rank_tolerance: float = RANK_TOLERANCE, states: Sequence[str] | None = None,
+         integrate: Sequence[str] | None = None, reference: Any = None) -> Regulator:
     """The discrete-time regulator that minimises the sum of x^T Q x + 2 x^T N du + du^T R du, for piecewise constant
     inputs.
 
@@ -236,7 +312,7 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     h : float
         Step, the time between samples [s].
-    Q, R, v, u, N, independent, speeds, rank_tolerance, states
+    Q, R, v, u, N, independent, speeds, rank_tolerance, states, integrate, reference
         As for `lqr`.
 
     Returns
@@ -267,11 +343,31 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
     deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
     kept = regulated(now, states, len(deviation.y.names))
     model, now = kept.model(sampled_model(deviation, u, h)), kept.model(now)
+    followed = following(deviation, kept, u, integrate, reference)
     kept.refuse("Q", Q)
-    Q, R, N = _weights(model, Q, R, N)
-    P = solved(solve_discrete_are, Riccati(model.A, model.B, Q, R, N), model.states, undamped(now.A, h), REGULATOR)
-    K = np.linalg.solve(R + model.B.T @ P @ model.B, model.B.T @ P @ model.A + N.T)
-    return Regulator(model, kept.deviation(deviation), u, K, P, kept.left_out)
+    extended = _extended(model, followed)
+    A, B, (Q, R, N) = extended.A, extended.B, _weights(extended, Q, R, N)
+    still = undamped(_extended(now, followed).A, h)
+    P = solved(solve_discrete_are, Riccati(A, B, Q, R, N), extended.states, still, REGULATOR)
+    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A + N.T)
+    if followed is not None:
+        followed.designed(model)
+    return Regulator(model, kept.deviation(deviation), u, K, P, kept.left_out, followed)
+
+
+class _Extended(NamedTuple):
+    """A and B of a model with integrals, and the names of states and inputs."""
+
+    A: np.ndarray
+    B: np.ndarray
+    states: tuple
+    inputs: tuple
+
+
+def _extended(model, followed):
+    if followed is None:
+        return model
+    return _Extended(*followed.extended(model), model.states + followed.integrals, model.inputs)
 
 
 def equilibrium(robot, q, v, u, independent, speeds, tolerance, outputs=None):

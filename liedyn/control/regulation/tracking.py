@@ -15,12 +15,12 @@ import numpy as np
 
 from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
 from liedyn.control.regulation.kept_states import regulated, without
+from liedyn.control.regulation.motion_reference import SampledMotion
 from liedyn.linear.feedback import LinearFeedback
 from liedyn.linear.linearize import linearize
-from liedyn.machine.arguments import floats, number, require_robot
+from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.errors import InputError
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.tree.configuration import difference, integrate
 from liedyn.model.calls.boundary import states as states_of
 from liedyn.motion.local_coordinates import Deviation
 from liedyn.tasks.cost_weights import weight
@@ -76,6 +76,7 @@ class TrackingRegulator(LinearFeedback):
         self.states, self.left_out = kept.states, kept.left_out
         self._robot = deviations[0].robot
         self.q, self.v = np.array([each.q for each in deviations]), np.array([each.v for each in deviations])
+        self._motion = SampledMotion(self._robot, t, self.q, self.v, u)
 
     def __repr__(self) -> str:
         return (f"TrackingRegulator({len(self.t)} samples, {self.t[0]:g} to {self.t[-1]:g} s, {self.K.shape[1]} inputs"
@@ -107,13 +108,7 @@ class TrackingRegulator(LinearFeedback):
         >>> [x.shape for x in regulator.reference(0.0035)]
         [(4,), (4,), (4,)]
         """
-        k, s, h = self._place(t)
-        robot, u = self._robot, (1.0 - s) * self.u[k] + s * self.u[k + 1]
-        step, v0, v1 = difference(robot, self.q[k], self.q[k + 1]), self.v[k], self.v[k + 1]
-        # cubic Hermite interpolation in the tangent space at the sample before, in which velocities are nearly the same
-        eta = s * s * (3.0 - 2.0 * s) * step + h * (s * (1.0 - s) ** 2 * v0 - s * s * (1.0 - s) * v1)
-        rate = 6.0 * s * (1.0 - s) / h * step + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
-        return integrate(robot, self.q[k], eta), rate, u
+        return self._motion(t)
 
     def gain(self, t: float) -> Array:
         """K at time t.
@@ -141,15 +136,8 @@ class TrackingRegulator(LinearFeedback):
         >>> regulator.gain(0.0035).shape
         (4, 4)
         """
-        k, s, _ = self._place(t)
+        k, s, _ = self._motion.place(t)
         return (1.0 - s) * self.K[k] + s * self.K[k + 1]
-
-    def _place(self, t):
-        """Index of the sample before t, fraction of the interval to the next one, and length h of that interval."""
-        t = number("t", t)
-        k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2))
-        h = self.t[k + 1] - self.t[k]
-        return k, float(np.clip((t - self.t[k]) / h, 0.0, 1.0)), h
 
     def _about(self, t):
         q, v, u = self.reference(t)

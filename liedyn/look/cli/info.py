@@ -3,7 +3,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn.machine.errors import LiedynError
-from liedyn.machine.texts import Text, printable
+from liedyn.machine.texts import ShownText, printable
 from liedyn.mechanics.constraints.loops import rank_of
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.kinds import LOOP_KINDS
@@ -41,7 +41,7 @@ def description(robot):
     if robot.singular_tree:
         lines.append(f"held by loops only:           {printable(', '.join(robot.singular_tree))} "
                      "(massless in the open tree)")
-    return Text("\n".join(lines))
+    return ShownText("\n".join(lines))
 
 
 def _parts(robot):

@@ -21,7 +21,9 @@ class Sampled(Travelling):
 
     It is called once at each time ``t0 + k period``, with the state at that time; its value is applied from `delay`
     later on until the next value arrives. Unlike a function of time and state it may have a memory, as no step before a
-    sample is repeated.
+    sample is repeated. A controller with a method ``bounded(u, applied)`` is told when bounds have cut its value, so
+    that its integrals do not wind up: regulators with integral action stop those that push further (conditional
+    integration).
 
     Parameters
     ----------
@@ -68,6 +70,14 @@ class Sampled(Travelling):
             object.__setattr__(self, name, x)
         if (np.asarray(self.lower) > self.upper).any():
             raise InputError(f"Sampled, lower: must not exceed upper, got {shown(self.lower)} and {shown(self.upper)}")
+
+
+def cut(controller, u, lower, upper):
+    """The controller's value within bounds; if they cut it, and it wants to know, it is told."""
+    applied = np.clip(u, lower, upper)
+    if hasattr(controller, "bounded") and (applied != u).any():
+        controller.bounded(u, applied)
+    return applied
 
 
 class Sampling:
@@ -120,8 +130,8 @@ class Sampling:
             return False
         self.last = now
         if now % self.every == 0:
-            u = self._said(t, q, v)
-            self.coming.append((now + self.lag, np.clip(u, *self.bounds)))
+            u = cut(self.given.controller, self._said(t, q, v), *self.bounds)
+            self.coming.append((now + self.lag, u))
         arrived = [u for number, u in self.coming if number <= now]
         self.coming = [each for each in self.coming if each[0] > now]
         if arrived:

@@ -5,6 +5,8 @@ from liedyn.machine.figures import COLOURS, figure
 from liedyn.machine.texts import drawn
 
 MARKS = {"turning point": "o", "branch point": "s", "hopf": "D", "flutter": "^", "divergence": "v"}
+STILL = 1e-9
+"""Smallest change of a coordinate that is more than rounding [rad, m]."""
 STABLE = 1e-9
 """Real parts below this part of the largest eigenvalue are not unstable: rounding on the imaginary axis."""
 
@@ -12,17 +14,20 @@ STABLE = 1e-9
 def plot(branch, name, ax):
     """`Branch.plot`."""
     name = moving_most(branch) if name is None else name
-    y, x = branch[name], branch.parameter
     ax = figure((7.0, 4.5)).add_subplot() if ax is None else ax
-    size = np.abs(branch.eigenvalues).max(initial=0.0)
-    unstable = branch.eigenvalues.real.max(axis=1, initial=-np.inf) > STABLE * size
-    for flag, style, label in ((False, "-", "stable"), (True, "--", "unstable")):
-        shown = np.ma.masked_array(y, ~_with_neighbours(unstable == flag) if flag else unstable)
-        if (unstable == flag).any():
-            ax.plot(x, shown, style, color=COLOURS[int(flag)], lw=1.8, label=label)
+    named = set(ax.get_legend_handles_labels()[1])
+    special = [(each.parameter, _at(branch, each, name, k)) for each, k in zip(branch.special, branch.before)]
+    for x, y, unstable in _parts(branch, branch[name], special):
+        label = "unstable" if unstable else "stable"
+        ax.plot(x, y, "--" if unstable else "-", color=COLOURS[5 if unstable else 0], lw=1.8,
+                label=None if label in named else label)
+        named.add(label)
     if name == "growth":
         ax.axhline(0.0, color="#7F7F7F", lw=0.9, ls=":")
-    _mark(branch, name, x, y, ax)
+    for each, at in zip(branch.special, special):
+        ax.plot(*at, MARKS.get(each.kind, "o"), color="black", ms=7, zorder=3, mfc="white", ls="",
+                label=None if each.kind in named else each.kind)
+        named.add(each.kind)
     ax.set(xlabel=drawn(branch.name), ylabel="largest real part of the eigenvalues [1/s]" if name == "growth" else
            drawn(name))
     ax.grid(alpha=0.3)
@@ -31,28 +36,25 @@ def plot(branch, name, ax):
 
 
 def moving_most(branch):
-    """The coordinate that changes most along the branch, other than the parameter."""
+    """The coordinate that changes most along the branch, other than the parameter; "growth" if none does."""
     names = [name for name in branch.coordinate_names if name != branch.name]
-    if not names or not max(np.ptp(branch[name]) for name in names) > 0.0:
-        return "growth"
-    return max(names, key=lambda name: np.ptp(branch[name]))
+    most = max(names, key=lambda name: np.ptp(branch[name]), default="growth")
+    return most if most in names and np.ptp(branch[most]) > STILL else "growth"
 
 
-def _with_neighbours(mask):
-    """A mask grown by one on both sides, so that the two lines meet."""
-    grown = mask.copy()
-    grown[1:] |= mask[:-1]
-    grown[:-1] |= mask[1:]
-    return grown
+def _at(branch, each, name, k):
+    """What a column is at a special point: its own, or a mean of the points around it."""
+    own = branch._columns(each)
+    return own[name] if name in own else 0.5 * (branch[name][k] + branch[name][min(k + 1, len(branch) - 1)])
 
 
-def _mark(branch, name, x, y, ax):
-    """Special points; of what they do not say themselves the value between neighbouring points of the branch."""
-    named = set()
-    for each in branch.special:
-        columns = branch._columns(each)
-        k = int(np.abs(x - each.parameter).argmin())
-        at = columns[name] if name in columns else y[k]
-        ax.plot(each.parameter, at, MARKS.get(each.kind, "o"), color="black", ms=7, zorder=3, mfc="white",
-                label=None if each.kind in named else each.kind)
-        named.add(each.kind)
+def _parts(branch, y, special):
+    """Pieces of the curve between special points: x, y, and whether they are unstable."""
+    x = branch.parameter
+    size = np.abs(branch.eigenvalues).max(initial=0.0)
+    unstable = branch.eigenvalues.real.max(axis=1, initial=-np.inf) > STABLE * size
+    ends = [(0, None), *((k + 1, at) for k, at in zip(branch.before, special)), (len(x), None)]
+    for (first, left), (last, right) in zip(ends, ends[1:]):
+        if last > first:
+            points = [left] * (left is not None), list(zip(x[first:last], y[first:last])), [right] * (right is not None)
+            yield *np.transpose([at for each in points for at in each]), bool(unstable[first:last].mean() > 0.5)

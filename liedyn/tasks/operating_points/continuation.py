@@ -66,6 +66,8 @@ class Branch:
         a branch that goes both ways the reasons at its two ends, "lost, span".
     start : int
         Number of the point from which it was followed.
+    before : tuple of int
+        Number of the point before each special point.
     coordinate_names, velocity_names, actuator_names : tuple of str
 
     Examples
@@ -87,6 +89,7 @@ class Branch:
     parameters: dict[str, Any]
     ended: str
     start: int = 0
+    before: tuple[int, ...] = ()
     coordinate_names: tuple[str, ...] = ()
     velocity_names: tuple[str, ...] = ()
     actuator_names: tuple[str, ...] = ()
@@ -264,12 +267,14 @@ def _joined(ahead, back):
     parameters = {name: together(x, back.parameters[name]) for name, x in ahead.parameters.items()}
     return replace(ahead, **{name: together(getattr(ahead, name), getattr(back, name))
                              for name in ("parameter", "q", "v", "u", "eigenvalues")},
-                   special=special, parameters=parameters, ended=f"{back.ended}, {ahead.ended}", start=len(back) - 1)
+                   special=special, parameters=parameters, ended=f"{back.ended}, {ahead.ended}", start=len(back) - 1,
+                   before=(*(len(back) - 2 - k for k in reversed(back.before)),
+                           *(len(back) - 1 + k for k in ahead.before)))
 
 
 def _follow(curve, here, h, longest, points):
     """The `Branch` from a first place on."""
-    shortest, special, branch, ended = LEAST * h, [], [here.point], "points"
+    shortest, special, branch, ended, before = LEAST * h, [], [here.point], "points", []
     easy = EASY if curve.problem.family is None else 2 * EASY  # secants need more corrections
     while len(branch) < points and ended == "points":
         try:
@@ -277,6 +282,7 @@ def _follow(curve, here, h, longest, points):
             why, h = _ends(curve, here, h, there, branch)
             there = curve.at(here, h) if why else there
             special += [point for _, point in special_points(curve, here, h, there)] if h else []
+            before += [len(branch) - 1] * (len(special) - len(before))
         except FAILURES:
             h *= SHORTER
             ended = "lost" if h < shortest else ended
@@ -292,7 +298,7 @@ def _follow(curve, here, h, longest, points):
                   *(np.array([getattr(each, key) for each in branch]) for key in ("q", "v", "u")),
                   np.array([eigenvalues(each.A) for each in branch]), special,
                   {name: np.array([each.free[name] for each in branch]) for name in numbers}, ended, 0,
-                  robot.coordinate_names, robot.velocity_names, robot.actuator_names)
+                  tuple(before), robot.coordinate_names, robot.velocity_names, robot.actuator_names)
 
 
 def _next(curve, here, h, shortest):
