@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.machine.arguments import positive
+from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.texts import html_table, printable, text_table
-from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import as_floats
 from liedyn.model.remembered import LazyResult
 
@@ -323,7 +323,7 @@ class LocalStateSpace(LazyResult):
         robot = vars(self).get("_robot")
         if robot is None:
             raise InputError("a linear model from a file, with quaternions, has no state after a step: linearize again")
-        return integrate(robot, self.q, dq), v_next
+        return by_name("liedyn.mechanics.tree.configuration:integrate")(robot, self.q, dq), v_next
 
     def to_control(self) -> Any:
         """The same system for python-control.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
 from liedyn.motion.simulation.recorder import Recorder
-from liedyn.motion.simulation.run_columns import column, energies, inputs
 from liedyn.motion.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Trajectories:
         Columns are named as those of a `Trajectory`; they have the leading axes of the initial states.
         """
         if isinstance(index, str):
-            return column(self, index)
+            return by_name("liedyn.motion.simulation.run_columns:column")(self, index)
         index = index if isinstance(index, tuple) else (index,)
         whole = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in index)
         if not whole or len(index) != len(self.shape) or any(not -n <= k < n for k, n in zip(index, self.shape)):
@@ -155,11 +155,12 @@ class Trajectories:
             return self._together()[name]
         if name in ("kinetic", "potential", "energy"):
             if "kinetic" not in self._together():
-                self._together()["kinetic"], self._together()["potential"] = energies(self)
+                self._together()["kinetic"], self._together()["potential"] = by_name(
+                    "liedyn.motion.simulation.run_columns:energies")(self)
             together = self._together()
             return together["kinetic"] + together["potential"] if name == "energy" else together[name]
         if name == "u":
-            return inputs(self)
+            return by_name("liedyn.motion.simulation.run_columns:inputs")(self)
         if name in NAMES:
             return getattr(self._robot, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -14,7 +14,6 @@ from liedyn.machine.arguments import require_robot
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, LiedynError, said, shown
 from liedyn.machine.reading import open_regular
-from liedyn.motion.simulation.run_columns import column, inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +168,7 @@ class Trajectory:
         LiedynError
             The trajectory came from a file, without its robot.
         """
-        return inputs(self)
+        return by_name("liedyn.motion.simulation.run_columns:inputs")(self)
 
     @property
     def energy(self) -> Array:
@@ -202,7 +201,7 @@ class Trajectory:
         """
         if not isinstance(name, str):
             raise InputError(f"expected the name of a column, got {shown(name)}")
-        return column(self, name)
+        return by_name("liedyn.motion.simulation.run_columns:column")(self, name)
 
     def plot(self, names: str | Sequence[str] | None = None, ax: Any = None) -> Any:
         """Plot columns over time, with events as vertical lines.
