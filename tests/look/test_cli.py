@@ -14,6 +14,7 @@ import pytest
 from conftest import WARMED
 from mechanisms import held
 from numba.core.registry import CPUDispatcher
+from processes import KEPT, python
 
 import liedyn as ld
 from liedyn.look.cli import main
@@ -248,6 +249,18 @@ def test_warmup_reaches_every_kernel(capsys):
     for kernel in list(found):
         kernels_in(kernel.py_func, found)
     assert not [kernel for kernel in jit.KERNELS if kernel not in found]
+
+
+def test_warmup_lists_its_calls_without_making_one():
+    """The list is made in every process, also in the one that only waits for others."""
+    rooms = python("""
+from liedyn.look.cli.warmup import calls
+from liedyn.machine.compiled import jit
+assert len(list(calls())) > 150
+used = [k for k in jit.KERNELS if sum(k.stats.cache_hits.values()) + sum(k.stats.cache_misses.values())]
+print(*{k.py_func.__module__.split(".")[1] for k in used})
+""", **KEPT)
+    assert set(rooms) <= {"lie", "machine", "mechanics", "model"}
 
 
 def test_warmup_without_a_cache(capsys, monkeypatch):

@@ -81,9 +81,15 @@ def _end_silently():
 def _call(k):
     """Makes call number k; returns how many kernels it compiled, loaded, and loaded from the package."""
     before = _statistics()
-    name, action = list(calls())[k]
+    _, action = _listed()[k]
     action()
     return _statistics() - before
+
+
+@functools.cache
+def _listed():
+    """All calls of this process: what they need is made once."""
+    return [*calls()]
 
 
 def _statistics():
@@ -228,8 +234,8 @@ def _of_tasks(arm, loop):
     yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # in threads
     yield call("differential_inverse_kinematics", arm, np.tile(q, (100, 1)), hand, 0.01)
     yield "target.jacobian", lambda: hand.jacobian(arm, q)
-    regulator = ld.lqr(loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names))
-    yield "Regulator.derivative", lambda: regulator.derivative(0.0, home, rest)
+    yield "Regulator.derivative", lambda: ld.lqr(
+        loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names)).derivative(0.0, home, rest)
 
 
 def _of_compiled_callers(arm, loop):
@@ -253,9 +259,12 @@ def _of_compiled_callers(arm, loop):
     yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(
         arm.packed, q.copy(), x, x, none, RANK_TOLERANCE, work, x.copy(), none)
 
-    chosen = choose(loop, home, None, RANK_TOLERANCE)
-    yield "nullspace_dynamics", lambda: kernels.nullspace_dynamics(
-        loop.packed, home.copy(), rest, rest, none, chosen.rows, chosen.virtual, RANK_TOLERANCE)
+    def nullspace_dynamics():
+        chosen = choose(loop, home, None, RANK_TOLERANCE)
+        kernels.nullspace_dynamics(
+            loop.packed, home.copy(), rest, rest, none, chosen.rows, chosen.virtual, RANK_TOLERANCE)
+
+    yield "nullspace_dynamics", nullspace_dynamics
 
     for name in lie.__all__:
         function = getattr(lie, name)
