@@ -3,6 +3,7 @@ import re
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from processes import ROOT, process, with_kernels
@@ -10,9 +11,30 @@ from processes import ROOT, process, with_kernels
 MOST_FILES = {"joint": 5, "family_of_constraints": 5, "tree_algorithm": 2, "integrator": 2, "file_format": 2, "cost": 1}
 """How many files an addition may touch, the registering line included."""
 COPIES = ("joint", "family_of_constraints"), ("tree_algorithm", "integrator", "file_format", "cost")
-"""Additions that share a copy: those for which all kernels are compiled anew, and those that leave them as they are."""
+"""Additions that share a copy: those for which all kernels are compiled anew, and those that leave them as they are.
+
+The first are run without a compiler; what only compilation can find is found by `BOTH`.
+"""
 THERE = {"tree_algorithm"}
 """What the package has already: it is taken out of the copy first."""
+BOTH = """
+import numpy as np
+import liedyn as ld
+
+b = ld.Builder("both")
+for k, (kind, given) in enumerate((
+        ("arc", {"pitch": 0.7}), ("revolute", {"axis": (0.2, 1.0, 0.3)}), ("spherical", {}))):
+    b.body(f"b{k}", 1.0 + k, (0.1, 0.3 * k, 0.2), (0.1, 0.2, 0.3))
+    b.joint(f"j{k}", kind, f"b{k - 1}" if k else "ground", f"b{k}", (0.3, 0.1 * k, 0.0), **given)
+b.constraint("law", "cubic", coefficients={"j0": (1.0, 0.0, -0.4), "j1": (-1.5, 0.3, 0.0)}, offset=0.1)
+robot = b.build()
+q = ld.close(robot, np.r_[0.3, 0.2, robot.home[2:]])
+v = ld.complete_velocity(robot, q, {"j1": -1.1, "j2.rx": 0.2, "j2.ry": 0.3, "j2.rz": -0.1})
+ss = ld.linearize(robot, q, v, np.ones(5))
+tau = ld.rnea(robot, np.tile(q, (5, 1)), np.tile(v, (5, 1)), np.ones((5, 5)))
+print(*ss.A.ravel().tolist(), *ss.f0.tolist(), *tau.ravel().tolist())
+"""
+"""A joint and a constraint that are additions: the numbers of one state's linear model, and of rows in registers."""
 STEP = re.compile(r"(New file|In|Then this runs) ?(?:`([^`]+)`)?(?:, after)?:\n\n```python\n(.*?)```"
                   r"(?:\n\nadd:\n\n```python\n(.*?)```)?", re.S)
 
@@ -71,4 +93,12 @@ def test_additions(names):
         assert len(touched) <= MOST_FILES[name]
         program += f"exec(compile({code!r}, '{name}.md', 'exec'), {{}})\n"
     write(sources, folder)
-    process(program, folder, **with_kernels(folder))
+    environment = with_kernels(folder)
+    if names != COPIES[0]:
+        process(program, folder, **environment)
+        return
+    process(program, folder, **environment, LIEDYN_COMPILE="never")
+    found = [np.array(process(BOTH, folder, **environment, **given).stdout.split(), float)
+             for given in ({}, {"LIEDYN_COMPILE": "never"})]
+    assert found[0].size == 8 * 8 + 8 + 5 * 5
+    np.testing.assert_allclose(*found, rtol=1e-11, atol=1e-11)
