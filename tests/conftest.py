@@ -18,7 +18,8 @@ gc.set_threshold(20_000, 10, 10)
 """What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
 WARMED = "LIEDYN_TESTS_WARMED"
 """What `liedyn warmup` has printed before the workers began: a test of the command line looks there first."""
-LONG = ["docs", "benchmarks", "additions", "notebooks", "cli", "large", "specialization", "starting", "casadi", "jax"]
+LONG = ["docs", "additions", "benchmarks", "types", "notebooks", "interpreted", "specialization",
+        "specialized_mechanisms", "cli", "first_calls", "fmu", "large", "starting", "casadi", "jax"]
 """Files that take long, the longest first: what is begun last should be short, so that workers end together."""
 
 

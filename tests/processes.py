@@ -74,10 +74,10 @@ def process(code, package=ROOT, **environment):
     return result
 
 
-def with_kernels(package):
-    """Environment for a copy of the package whose cache begins with all kernels of this one: what is the same in both,
-    stamp and all, is not compiled again."""
-    cache = Path(os.environ.get("LIEDYN_CACHE_DIR") or package / "cache")
+def with_kernels(package=ROOT, cache=None):
+    """Environment for this package or a copy of it, in which a cache begins with all kernels of the tests: what is the
+    same in both, stamp and all, is not compiled again. Programs of robots and kernels of users are not among them."""
+    cache = Path(cache or os.environ.get("LIEDYN_CACHE_DIR") or package / "cache")
     folder = cache / files.folder_of(package / "liedyn")
     folder.mkdir(parents=True, exist_ok=True)
     there = {file.name for file in folder.iterdir()}

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from c_programs import moving_states
-from processes import process
+from processes import process, with_kernels
 from test_generate_c import ball, floating, geared
 from tree_cases import bundled
 
@@ -173,7 +173,8 @@ print(repr(A.tolist()), fast._programs.module("linearize", ("A", "B", "f0")).__f
 
 
 def test_kept_for_other_processes(tmp_path):
-    first = process(SECOND, LIEDYN_CACHE_DIR=str(tmp_path)).stdout
+    environment = with_kernels(cache=tmp_path)
+    first = process(SECOND, **environment).stdout
     files = sorted(tmp_path.rglob("*.nb?"))
-    assert process(SECOND, LIEDYN_CACHE_DIR=str(tmp_path)).stdout == first
+    assert process(SECOND, **environment).stdout == first
     assert sorted(tmp_path.rglob("*.nb?")) == files

@@ -191,7 +191,7 @@ time.sleep(0.0 if sys.argv[1:] == ["end"] else 60.0)
         assert not _has_ended(pid)
         if how:
             process.send_signal(how)
-        process.wait(30.0)
+        process.wait(120.0)
         end = time.monotonic() + 60.0
         while not _has_ended(pid) and time.monotonic() < end:
             time.sleep(0.05)

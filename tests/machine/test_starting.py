@@ -230,7 +230,7 @@ def test_two_processes_do_not_compile_the_same(tmp_path, small, ends):
     else:
         first.kill()
         first.communicate()
-    assert second.communicate(timeout=60.0)[0] == ("6 0\n" if ends == "well" else "6 1\n")
+    assert second.communicate(timeout=300.0)[0] == ("6 0\n" if ends == "well" else "6 1\n")
 
 
 def test_the_level_of_a_processor():
