@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.linear.second.second_result import PARTS, at_models
 from liedyn.machine.arguments import positive
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
@@ -94,7 +95,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Self
 
-    from liedyn.linear.second.second_derivatives import SecondDerivatives
+    from liedyn.linear.second.second_result import SecondDerivatives
     from liedyn.typing import Array, ArrayLike, Complexes, PathLike
 
 
@@ -179,7 +180,7 @@ class LocalStateSpace(LazyResult):
             chosen = np.arange(np.prod(self.lead)).reshape(self.lead)[index]
         except (IndexError, TypeError, ValueError) as error:
             raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
-        second = {} if self.second is None else {"second": self.second.at(self.lead, chosen)}
+        second = {} if self.second is None else {"second": at_models(self.second, self.lead, chosen)}
         return type(self).of({"_later": (_at_index, self, chosen), "_robot": vars(self).get("_robot"), **second})
 
     def __repr__(self) -> str:
@@ -393,10 +394,8 @@ class LocalStateSpace(LazyResult):
         ('arm.npz', ['A', 'B', 'C', 'D'])
         """
         path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
-        arrays = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self) if field.name != "second"}
-        if self.second is not None:
-            arrays |= {f"second_{name}": getattr(self.second, name) for name in ("f", "a")}
-        np.savez(path, **arrays)
+        more = {} if self.second is None else {f"second_{name}": getattr(self.second, name) for name in PARTS}
+        np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)[:-1]}, **more)
         return Path(path)
 
 

@@ -62,7 +62,7 @@ def test_second_derivatives_agree_with_fifty_digits(name, tolerance):
     columns, rng = len(ss.states) + len(u), np.random.default_rng(1)
     for direction in rng.normal(size=(2, columns)):
         exact = exact_second(robot, (q, v, u), y, w, direction)
-        for part, expected in zip((ss.second.f, ss.second.a), exact):
+        for part, expected in zip((ss.second.f, ss.second.a, ss.second.lam), exact):
             found = np.einsum("ijk,j,k->i", part, direction, direction)
             assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
 
@@ -72,14 +72,14 @@ def test_hessians_of_weighted_sums_are_sums_of_the_tensors():
     y, w, (q, v, u) = random_state(robot)
     rng = np.random.default_rng(2)
     whole = ld.linearize(robot, q, v, u=u, second=True).second
-    weights = {"f": rng.normal(size=whole.f.shape[0]), "a": rng.normal(size=robot.nv)}
+    weights = {"f": rng.normal(size=whole.f.shape[0]), "a": rng.normal(size=robot.nv), "lam": rng.normal(size=15)}
     for given_weights in (weights["f"], weights):
         found = ld.linearize(robot, q, v, u=u, second=given_weights).second
-        for part in ("f", "a") if isinstance(given_weights, dict) else ("f",):
+        for part in ("f", "a", "lam") if isinstance(given_weights, dict) else ("f",):
             tensor = getattr(whole, part)
             expected = np.einsum("i,ijk", weights[part], tensor)
             assert np.abs(getattr(found, part) - expected).max() < 1e-12 * np.abs(tensor).max()
-    for tensor in (whole.f, whole.a):
+    for tensor in (whole.f, whole.a, whole.lam):
         assert np.array_equal(tensor, tensor.swapaxes(1, 2)) and not tensor[:, 4:, 4:].any()
 
 
@@ -156,7 +156,7 @@ def test_taylor_is_the_linear_model_without_second_derivatives():
 def test_what_has_no_second_derivatives_is_named():
     robot = ld.load("five_bar")
     q, v = robot.home, np.zeros(4)
-    with pytest.raises(ld.InputError, match="there are weights of 'f', 'a'"):
+    with pytest.raises(ld.InputError, match="there are weights of 'f', 'a', 'lam'"):
         ld.linearize(robot, q, v, v, second={"g": v})
     with pytest.raises(ld.InputError, match="second weights of f must have shape"):
         ld.linearize(robot, q, v, v, second=np.ones(3))
@@ -165,3 +165,77 @@ def test_what_has_no_second_derivatives_is_named():
     springy = ld.load("diagonal_spring")
     with pytest.raises(ld.InputError, match="second derivatives of force elements"):
         ld.linearize(springy, springy.home, np.zeros(springy.nv), np.zeros(springy.nv), second=True)
+
+
+def moved_loop():
+    """A spatial chain whose end follows a frame that a function of time moves, by a ball."""
+    builder, rng, parent = ld.Builder("moved", gravity=(0.0, 1.0, -9.81)), np.random.default_rng(0), "ground"
+
+    def target(t):
+        c, s, T = np.cos(t), np.sin(t), np.eye(4)
+        T[:2, :2], T[:3, 3] = [[c, -s], [s, c]], [0.1 * np.sin(2.0 * t), 0.2 * t, 0.05 * t * t]
+        v = T[:3, :3].T @ [0.2 * np.cos(2.0 * t), 0.2, 0.1 * t]
+        rate = T[:3, :3].T @ [-0.4 * np.sin(2.0 * t), 0.0, 0.1] - np.cross([0.0, 0.0, 1.0], v)
+        return T, np.array([0.0, 0.0, 1.0, *v]), np.array([0.0, 0.0, 0.0, *rate])
+
+    place = np.eye(4)
+    place[:3, 3] = 0.3, 0.1, 0.2
+    for k, kind in enumerate(("spherical", "revolute", "universal", "prismatic")):
+        builder.body(f"body{k}", 1.0, 0.2 * rng.normal(size=3), np.diag([0.3, 0.4, 0.5]))
+        builder.joint(f"joint{k}", kind, parent, f"body{k}", placement=place)
+        parent = f"body{k}"
+    tree = builder.build()
+    q = ld.random_configuration(tree, 1)
+    ends = ld.forward_kinematics(tree, q)[-1]
+    builder.loop("follows", "spherical", "ground", parent, parent_placement=ends, target=target)
+    return builder.build(), q
+
+
+def test_second_derivatives_where_a_frame_is_moved():
+    robot, q = moved_loop()
+    robot = robot.at(0.3)
+    q, rng = ld.close(robot, q), np.random.default_rng(2)
+    G, v = ld.constraint_jacobian(robot, q), rng.normal(size=robot.nv)
+    v = v - np.linalg.pinv(G) @ ld.constraints.velocity_error(robot, q, v)
+    tau = rng.normal(size=robot.nv)
+    ss = ld.linearize(robot, q, v, tau, independent="tangent", second={"a": np.ones(robot.nv)})
+    direction, p = rng.normal(size=len(ss.states)), ss.K.shape[1]
+
+    def total(h):
+        dy, dw = np.split(h * direction, [p])
+        there = closed_near(robot, q, ss.K.T, dy)
+        return ld.forward_dynamics(robot, there, velocity_with(robot, there, ss.S.T, ss.S.T @ v + dw), tau).a.sum()
+
+    found, here = direction @ ss.second.a[:-robot.nv, :-robot.nv] @ direction, total(0.0)
+    errors = [abs((total(h) + total(-h) - 2.0 * here) / (h * h) - found) for h in (2e-2, 1e-2, 5e-3)]
+    assert errors[2] < 0.3 * errors[1] < 0.09 * errors[0] and errors[2] < 1e-2 * abs(found), (errors, found)
+    with pytest.raises(ld.InputError, match="functions of time move 'follows'"):
+        ss.second.lam  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["five_bar", "loader"])
+def test_coordinates_of_cut_joints_describe_the_same_mechanism(name):
+    """Accelerations along a path of the mechanism do not depend on the coordinates that describe it."""
+    robot, rng = ld.load(name), np.random.default_rng(8)
+    y, _, (q, v, u) = random_state(robot)
+    own = ld.linearize(robot, q, v, u=u, independent=y.names, second=True)
+    cut = (robot.virtual_names[0], y.names[1])
+    other = ld.linearize(robot, q, v, u=u, independent=cut, second=True)
+    slopes = ld.linearize(robot, q, v, u=u, independent=cut, speeds=cut,
+                          outputs=[f"acceleration:{each}" for each in robot.velocity_names]).C
+
+    def read(h):
+        """The state in coordinates of the other kind, along the direction in the own ones."""
+        there = closed_near(robot, q, y.rows, h * direction[:2])
+        rates = velocity_with(robot, there, y.rows, y.rows @ v + h * direction[2:])
+        chosen = y.rows[1]
+        return np.array([ld.virtual_coordinates(robot, there)[0], chosen @ there,
+                         ld.virtual_jacobian(robot, there)[0] @ rates, chosen @ rates])
+
+    direction, h, x = rng.normal(size=4), 1e-3, 4
+    sides = [read(k * h) for k in (-2, -1, 0, 1, 2)]
+    first = (8.0 * (sides[3] - sides[1]) - (sides[4] - sides[0])) / (12.0 * h)
+    bent = (16.0 * (sides[3] + sides[1]) - (sides[4] + sides[0]) - 30.0 * sides[2]) / (12.0 * h * h)
+    expected = own.second.a[:, :x, :x] @ direction @ direction
+    found = other.second.a[:, :x, :x] @ first @ first + slopes @ bent
+    assert np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()

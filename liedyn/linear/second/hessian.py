@@ -21,67 +21,66 @@ For displacements along constant velocities, q exp(d t), g_12 is the symmetric p
 """
 from collections import namedtuple
 
-
 from liedyn.lie.algebra import minus_ad_dual, scale6
 from liedyn.linear.choice import reads_cuts
-from liedyn.linear.second.adjoint_contacts import add_contacts, hold_contacts, vary_contacts
-from liedyn.linear.second.adjoint_cuts import RowWeights, add_cuts, hold_cuts, vary_cuts
+from liedyn.linear.second.adjoint_contacts import vary_contacts
+from liedyn.linear.second.adjoint_cuts import RowWeights, vary_cuts
+from liedyn.linear.second.adjoint_equations import (
+    MotionSums, Room, Shares, put_adjoints, put_inertia, put_least_columns, put_multiplier_columns, put_z,
+)
 from liedyn.linear.second.adjoint_recursion import (
-    LINK, MOTION, Columns, Prepared, Weighed, put_gradient, put_links, sum_inward, vary_gradient, vary_links,
-    vary_motions,
+    LINK, MOTION, Columns, Prepared, Weighed, vary_gradient, vary_links, vary_motions,
 )
 from liedyn.linear.space import COORDINATES, SPACE
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
-from liedyn.machine.linalg.gauss_jordan import (
-    add_product, add_products_in_registers, add_transposed_product, at, clear, padded, put_element, solve_rows_for,
-)
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, at, clear, padded
 from liedyn.machine.simd.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector, vector_in,
+    LANES, SCALAR, WIDTH, load, matrix_in, store, take_integers, take_matrix, take_vector, vector_in,
 )
 from liedyn.machine.simd.registers import first_place
-from liedyn.mechanics.constraints.constraint_rows import holonomic_rows, reader_rows
-from liedyn.mechanics.constraints.elimination import (
-    ROW, cluster_count, dependent_dofs, eliminate, elimination_size, kept, numbering, solved_cluster,
-)
-from liedyn.mechanics.constraints.reduced import minimum_norm_multipliers, multipliers_size
-from liedyn.mechanics.constraints.sparse_elimination import complete_terms, is_sparse
-from liedyn.mechanics.constraints.sparse_reduced import balancing_multipliers
-from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.dynamics.state import STATE
+from liedyn.mechanics.constraints.constraint_rows import reader_rows, vary_velocity_rows
+from liedyn.mechanics.constraints.elimination import elimination_size
+from liedyn.mechanics.constraints.families.cut import CUT, put_cuts
+from liedyn.mechanics.constraints.reduced import multipliers_size
+from liedyn.mechanics.constraints.sparse_elimination import complete_terms
+from liedyn.mechanics.dynamics.state import STATE, State
 from liedyn.mechanics.tree.crba import crba_kernel, crba_size
 from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
 from liedyn.mechanics.tree.tangent_recursion import BODY, get_block6, put_bodies
-from liedyn.model.constraint_records import is_long
+from liedyn.model.constraint_records import is_long, loop_count
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_count
 
 MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_accelerations")
 """Weights of displacements, velocities and accelerations (nv each), of the rates of coordinates in their own tangent
-(nv, `RateWeights`), and of the velocities and accelerations of cut joints' coordinates (nz each); or rows of them."""
+(nv, `RateWeights`), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
 
 RateWeights = namedtuple("RateWeights", "y w")
-"""Weights of the rates of the coordinates y, and of the velocities w, of a local state space; or rows of them."""
+"""Weights of the rates of the coordinates y, and of the velocities w, of a local state space."""
 
 SumWeights = namedtuple("SumWeights", "y w a lam")
-"""Rows of weights of the rates of y and w, of all accelerations, and of the multipliers."""
-
-Room = namedtuple("Room", "weighed left of_q of_v scratch of_motion of_lam lam_2 P")
-"""Workspaces for one weighted sum after the other."""
+"""Rows of weights of the rates of y and w, of all accelerations (or none), and of the multipliers (or none)."""
 
 ONE, ONE_RATE = group(MotionWeights, *[VECTOR] * 6), group(RateWeights, *[VECTOR] * 2)
-MANY, SUMS = group(MotionWeights, *[MATRIX] * 6), group(SumWeights, *[MATRIX] * 4)
+MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 4)
+
+
+@inline
+def kinematics_size(model, x):
+    """Size of the workspaces of a `Prepared` and a `Weighed` that are not shared."""
+    n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
+    return links * (BODY + LINK + padded(x) * MOTION + WIDTH * LINK) + world_size(model) + n + 3 * (m + nz) + WIDTH * 16
 
 
 @kernel_in_place
 def motion_hessian_size(model, p_y, p_w, nu):
-    """Size of the workspace of `motion_hessian` and `motion_hessians`."""
-    n, m, nz, x, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], p_y + p_w, link_count(model)
-    of_links = links * (BODY + LINK + padded(x) * MOTION + WIDTH * LINK) + world_size(model)
-    reduced = n * n + crba_size(model) + 2 * n * padded(p_w) + 2 * p_w * padded(p_w)
-    multipliers = m * padded(x + nu) + 3 * multipliers_size(SCALAR, model) + WIDTH * m + 6 * m
+    """Size of the workspace of `motion_hessian`."""
+    n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
+    reduced = n * n + crba_size(model) + 2 * n * padded(p_w) + 2 * p_w * padded(p_w) + model.ints[N_VIRTUAL] * n
+    multipliers = m * padded(x + nu) + 3 * multipliers_size(SCALAR, model) + WIDTH * m + 4 * m
     columns = (3 * n + m + x + nu) * padded(x)
     positions = elimination_size(SCALAR, model) + m * n + padded(n)
-    return of_links + reduced + multipliers + columns + positions + 5 * n + nz * (4 + n) + WIDTH * 48
+    return kinematics_size(model, x) + reduced + multipliers + columns + positions + 3 * n + WIDTH * 40
 
 
 @kernel_in_place
@@ -92,149 +91,11 @@ def model_hessian_size(model, p_y, p_w, nu):
 
 @kernel_in_place
 def model_hessians_size(model, count, p_y, p_w, nu):
-    """Size of the workspace of `model_hessians` for `count` weighted sums."""
-    own = count * (4 * model.ints[NV] + 2 * model.ints[N_VIRTUAL])
-    return motion_hessian_size(model, p_y, p_w, nu) + own + WIDTH * 8
-
-
-# ---- the adjoint equations
-
-
-@inline
-def add_readers(E, weights, k, factor, out):
-    """out += factor E^T weights[k]: what cut joints' coordinates weigh, as weights of all velocities."""
-    for r in range(weights.shape[1]):
-        x = factor * at(weights, k, r)
-        for j in range(out.size if x != 0.0 else 0):
-            out[j] += x * at(E, r, j)
-
-
-@inline
-def put_inertia(X, p_y, prepared, identity):
-    """S, M S and the inverse of S^T M S, with as much scratch."""
-    S, MS, inverse = prepared.S, prepared.MS, prepared.inverse
-    n, p = S.shape[0], identity.shape[0]
-    clear(S)
-    clear(MS)
-    clear(inverse)
-    clear(identity)
-    for j in range(n):
-        for s in range(p):
-            put_element(SCALAR, S, j, s, at(X, j, p_y + s))
-    add_product(SCALAR, 1.0, prepared.M, n, S, MS)
-    add_transposed_product(S, 0, p, MS, identity)
-    for s in range(p):
-        put_element(SCALAR, inverse, s, s, 1.0)
-    solve_rows_for(SCALAR, identity, inverse)
-
-
-@inline
-def put_mu(prepared, k, weights, mu, left):
-    """mu, with S^T M S m = -S^T nu_a, and left = -(M mu + nu_a); nu_a includes the readers' accelerations."""
-    S, n, p = prepared.S, mu.size, prepared.inverse.shape[0]
-    for j in range(n):
-        left[j], mu[j] = -at(weights.a, k, j), 0.0
-    add_readers(prepared.E, weights.reader_accelerations, k, -1.0, left)
-    for s in range(p):
-        total = 0.0
-        for j in range(n):
-            total += at(S, j, s) * left[j]
-        for t in range(p if total != 0.0 else 0):
-            m = total * at(prepared.inverse, s, t)
-            for j in range(n):
-                mu[j] += at(S, j, t) * m
-    for j in range(n):
-        total = 0.0
-        for i in range(n):
-            total += at(prepared.M, j, i) * mu[i]
-        left[j] -= total
-
-
-@inline
-def leave_to_rows(chosen, E, X, first, left, readers):
-    """Take from `left` the part that the chosen coordinates R bear, R^T S^T left, so that G^T bears the rest.
-
-    `chosen` is (R, virtual); those of cut joints are borne by their own rows, and added to the weights `readers`.
-    """
-    R, virtual = chosen
-    for s in range(virtual.size):
-        total = 0.0
-        for j in range(left.size):
-            total += at(X, j, first + s) * left[j]
-        if virtual[s] >= 0:
-            readers[virtual[s]] += total
-        for j in range(left.size):
-            left[j] -= total * (at(E, virtual[s], j) if virtual[s] >= 0 else at(R, s, j))
-
-
-@inline
-def put_multiplier_columns(model, e, balance, left, column, L):
-    """L, padded as `balance`: multipliers that balance each of its columns; zero for redundant rows.
-
-    `left` and `column` are scratch for one column.
-    """
-    clear(L)
-    if is_sparse(model, e):
-        for c in range(L.shape[1]):
-            for j in range(left.size):
-                left[j] = at(balance, j, c)
-            balancing_multipliers(model, e, left, column)
-            for r in range(L.shape[0]):
-                put_element(SCALAR, L, r, c, column[r])
-        return
-    (dependent, columns), order, width = dependent_dofs(model, e), numbering(model)[2], L.shape[1] // WIDTH
-    rows = integers_in(e, order, L.shape[0])
-    for c in range(cluster_count(model)):
-        table, first, rank = solved_cluster(SCALAR, model, e, c)
-        row = kept(e, c, ROW)
-        for k in range(rank):
-            for b in range(width):
-                total = splat(LANES, 0.0)
-                for i in range(rank):
-                    x = at(table, i, integer(columns, first + k))
-                    total = total + x * load(LANES, balance, width * integer(dependent, first + i) + b)
-                store(LANES, L, width * integer(rows, row + k) + b, total)
-
-
-@inline
-def put_gradient_of_all(model, q, lam, reads, prepared, room):
-    """The gradient by q and v of the weighted sum of the equations of motion and of all rows."""
-    world, weighed = prepared.world, room.weighed
-    put_links(model, prepared, weighed)
-    add_cuts(model, world, False, lam, weighed)
-    add_contacts(model, world, lam, weighed)
-    if reads:
-        add_cuts(model, world, True, lam, weighed)
-    sum_inward(model, world, weighed.adjoints)
-    put_gradient(model, q, world, weighed, room.of_q, room.of_v)
-
-
-@inline
-def hold_positions(model, e, G, left, work, rho):
-    """G_h^T rho = left, by an elimination of its own if some constraints are not holonomic."""
-    m, n, same = G.shape[0], G.shape[1], True
-    mask = take_vector(work, m)
-    holonomic_rows(model, mask)
-    for i in range(m):
-        for j in range(n if mask[i] == 0.0 else 0):
-            same = same and at(G, i, j) == 0.0
-    if same:
-        minimum_norm_multipliers(SCALAR, model, e, left, take_vector(work, multipliers_size(SCALAR, model)), rho)
-        return
-    G_h, gamma, choosable = take_matrix(work, m, n), take_vector(work, m), take_vector(work, padded(n))
-    of_positions = take_vector(work, elimination_size(SCALAR, model))
-    for i in range(m):
-        gamma[i] = 0.0
-        for j in range(n):
-            G_h[i, j] = mask[i] * G[i, j]
-    for j in range(n):
-        choosable[j] = 1.0
-    eliminate(model, G_h, gamma, choosable, RANK_TOLERANCE, of_positions)
-    minimum_norm_multipliers(
-        SCALAR, model, of_positions, left, take_vector(work, multipliers_size(SCALAR, model)), rho)
-
-
-# ---- the Hessian
+    """Size of the workspace of `model_hessians` for `count` weighted sums, which may be of multipliers."""
+    n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
+    own = count * (4 * n + 2 * model.ints[N_VIRTUAL])
+    shares = kinematics_size(model, x) + n * (m + 1 + padded(x + nu)) + 3 * m + CUT * loop_count(model)
+    return motion_hessian_size(model, p_y, p_w, nu) + own + shares + WIDTH * 24
 
 
 @inline
@@ -261,17 +122,21 @@ def add_turns(model, turn, columns, b, of_motion):
 
 
 @inline
-def put_products(columns, sizes, of_motion, of_lam, P, H):
-    """H from the variations of the gradient along the columns of the state: columns^T times these, made symmetric."""
-    (p_y, x, nu), (of_q, of_v, of_a) = sizes, of_motion
+def add_products(columns, sizes, of_motion, of_lam, P):
+    """P += columns^T times the variations of the gradient along the columns of the state."""
+    (p_y, x, c), (of_q, of_v, of_a) = sizes, of_motion
     n, m = of_q.shape[0], of_lam.shape[0]
-    clear(P)
     add_products_in_registers(columns.N, 0, 1, columns.N.shape[1], p_y, n, of_q, P)
     add_products_in_registers(columns.X, 0, 1, columns.X.shape[1], x, n, of_v, P)
-    add_products_in_registers(columns.A, 0, 1, columns.A.shape[1], x + nu, n, of_a, P)
-    add_products_in_registers(columns.L, 0, 1, columns.L.shape[1], x + nu, m, of_lam, P)
-    for i in range(x + nu):
-        for j in range(x + nu):
+    add_products_in_registers(columns.A, 0, 1, columns.A.shape[1], c, n, of_a, P)
+    add_products_in_registers(columns.L, 0, 1, columns.L.shape[1], c, m, of_lam, P)
+
+
+@inline
+def put_symmetric(x, P, H):
+    """H, whose first x columns are those of P: made symmetric, zero for two inputs."""
+    for i in range(H.shape[0]):
+        for j in range(H.shape[1]):
             y = 0.0
             if i < x and j < x:
                 y = 0.5 * (at(P, i, j) + at(P, j, i))
@@ -281,65 +146,102 @@ def put_products(columns, sizes, of_motion, of_lam, P, H):
 
 
 @inline
-def put_weights(k, weights, weighed):
-    """No weights of the rows yet; those of cut joints' coordinates as given."""
-    rows, readers = weighed.rows, weighed.readers
-    for r in range(rows.phi.size):
-        rows.phi[r] = rows.psi[r] = rows.residual[r] = 0.0
-    for r in range(readers.phi.size):
-        readers.phi[r], readers.psi[r] = at(weights.reader_accelerations, k, r), at(weights.reader_rates, k, r)
-        readers.residual[r] = 0.0
+def vary_all(model, q, lam, reads, prepared, weighed, room, b):
+    """Block b of the variations of the gradient, and of the velocities of the rows for mu."""
+    columns, m, size = prepared.columns, lam.size, WIDTH * MOTION * link_count(model)
+    variations, multipliers = vector_in(prepared.variations, b * size, size), (lam, room.lam_2)
+    for r in range(m):
+        store(LANES, room.lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
+    vary_links(model, prepared, variations, weighed.adjoints, weighed.rates)
+    vary_cuts(model, prepared.world, False, multipliers, weighed, b, variations, room.of_lam)
+    vary_contacts(model, prepared.world, multipliers, weighed, b, variations, room.of_lam)
+    if reads:
+        vary_cuts(model, prepared.world, True, multipliers, weighed, b, variations, room.of_lam)
+    vary_gradient(model, q, prepared, weighed, b, variations, room.of_motion)
 
 
 @inline
-def minus_sum(a, b, k, out):
-    """out = -(a + b[k])."""
-    for j in range(out.size):
-        out[j] = -(a[j] + at(b, k, j))
-
-
-@inline
-def put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room):
-    """The adjoint equations of weighted sum k: weights of all rows, and the wrenches of the links."""
-    (R_y, virtual_y, R_w, virtual_w), (rows, readers) = coordinates, (room.weighed.rows, room.weighed.readers)
-    reads, left, begin = reads_cuts(virtual_y) or reads_cuts(virtual_w), room.left, work[0]
-    put_weights(k, weights, room.weighed)
-    put_mu(prepared, k, weights, room.weighed.mu, left)
-    if space.lam.size > 0:
-        minimum_norm_multipliers(SCALAR, model, e, left, room.scratch, rows.phi)
-        put_gradient_of_all(model, state.q, space.lam, reads, prepared, room)
-        minus_sum(room.of_v, weights.v, k, left)
-        leave_to_rows((R_w, virtual_w), prepared.E, space.X, virtual_y.size, left, readers.psi)
-        minimum_norm_multipliers(SCALAR, model, e, left, room.scratch, rows.psi)
-    put_gradient_of_all(model, state.q, space.lam, reads, prepared, room)
-    if space.lam.size > 0:
-        minus_sum(room.of_q, weights.q, k, left)
-        leave_to_rows((R_y, virtual_y), prepared.E, space.N, 0, left, readers.residual)
-        hold_positions(model, e, space.G, left, work, rows.residual)
-        hold_cuts(model, prepared.world, False, room.weighed)
-        hold_contacts(model, prepared.world, room.weighed)
-        if reads:
-            hold_cuts(model, prepared.world, True, room.weighed)
-    work[0] = begin
-
-
-@inline
-def put_columns(model, state, turn, lam, reads, prepared, room, sizes, H):
+def put_columns(model, state, turn, lam, reads, prepared, room, shares, sizes, H):
     """The second variations along all columns."""
-    columns, weighed = prepared.columns, room.weighed
-    m, size = lam.size, WIDTH * MOTION * link_count(model)
-    for b in range(room.P.shape[1] // WIDTH):
-        variations = vector_in(prepared.variations, b * size, size)
-        for r in range(m):
-            store(LANES, room.lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
-        vary_links(model, prepared, variations, weighed.adjoints, weighed.rates)
-        vary_cuts(model, prepared.world, False, (lam, room.lam_2), weighed, b, variations, room.of_lam)
-        vary_contacts(model, prepared.world, (lam, room.lam_2), weighed, b, variations, room.of_lam)
-        if reads:
-            vary_cuts(model, prepared.world, True, (lam, room.lam_2), weighed, b, variations, room.of_lam)
-        vary_gradient(model, state.q, prepared, weighed, b, variations, room.of_motion)
-        add_turns(model, turn, columns, b, room.of_motion)
-    put_products(columns, sizes, room.of_motion, room.of_lam, room.P, H)
+    (p_y, x, c), blocks = sizes, room.P.shape[1] // WIDTH
+    clear(room.P)
+    if shares.theta.size > 0:
+        for b in range(blocks):
+            vary_all(model, state.q, lam, False, shares.prepared, shares.weighed, room, b)
+        own = shares.prepared.columns
+        add_products_in_registers(own.N, 0, 1, own.N.shape[1], p_y, own.N.shape[0], room.of_motion[0], room.P)
+        add_products_in_registers(own.X, 0, 1, own.X.shape[1], c, own.X.shape[0], room.of_motion[1], room.P)
+    for b in range(blocks):
+        vary_all(model, state.q, lam, reads, prepared, room.weighed, room, b)
+        add_turns(model, turn, prepared.columns, b, room.of_motion)
+    add_products(prepared.columns, sizes, room.of_motion, room.of_lam, room.P)
+    put_symmetric(x, room.P, H)
+
+
+@inline
+def prepare(model, state, a, prepared):
+    """Kinematics and bodies at the velocity of a state."""
+    world_positions(SCALAR, model, state.q, prepared.world)
+    world_velocities(SCALAR, model, state.v, prepared.world)
+    put_bodies(SCALAR, model, state.v, a, state.f_ext, prepared.world, prepared.bodies)
+
+
+@inline
+def vary_all_motions(model, prepared, blocks):
+    size = WIDTH * MOTION * link_count(model)
+    for b in range(blocks):
+        vary_motions(model, prepared.world, prepared.bodies, prepared.columns, b,
+                     vector_in(prepared.variations, b * size, size))
+
+
+@inline
+def put_shares(model, state, e, space, prepared, shares, room, blocks, column):
+    """Columns and kinematics for weights of multipliers."""
+    own, moved = shares.prepared, room.of_lam
+    put_z(model, e, space.lam, shares.G_sharp, shares.order, shares.z)
+    prepare(model, State(state.q, shares.z, state.tau, state.f_ext), space.a, own)
+    clear(own.columns.X)  # first the variations of G z along displacements
+    vary_all_motions(model, own, blocks)
+    weighed = room.weighed
+    cuts = shares.cuts
+    put_cuts(SCALAR, model, own.world, space.lam, own.bodies, cuts)
+    size = WIDTH * MOTION * link_count(model)
+    for b in range(blocks):
+        vary_velocity_rows(SCALAR, model, state.q, shares.z, space.a, own.world, cuts,
+                           vector_in(own.variations, b * size, size), space.N, b, moved)
+    put_least_columns(model, e, space, moved, room.left, column, shares, (prepared.columns.L, own.columns.X),
+                      room.scratch)
+    vary_all_motions(model, own, blocks)
+    for r in range(weighed.rows.phi.size):
+        for part in range(3):
+            store(SCALAR, shares.weighed.rows[part], r, 0.0)
+    for j in range(shares.weighed.mu.size):
+        shares.weighed.mu[j] = 0.0
+
+
+@inline
+def weighed_in(model, some, work):
+    """Workspaces of a `Weighed`, empty if `some` is 0 and not 1."""
+    n, m, nz, links = (
+        some * model.ints[NV], some * model.ints[N_ROWS], some * model.ints[N_VIRTUAL], some * link_count(model))
+    return Weighed(
+        take_vector(work, n), RowWeights(take_vector(work, m), take_vector(work, m), take_vector(work, m)),
+        RowWeights(take_vector(work, nz), take_vector(work, nz), take_vector(work, nz)),
+        take_vector(work, LINK * links), take_vector(work, WIDTH * LINK * links))
+
+
+@inline
+def shares_in(model, columns, shared, asked, blocks, work):
+    """Workspaces of `Shares`, empty unless weights of multipliers are `asked` for; other matrices are `shared`."""
+    n, links = model.ints[NV], link_count(model) if asked else 0
+    m, cuts = model.ints[N_ROWS] if asked else 0, loop_count(model) if asked else 0
+    Z = take_matrix(work, n if asked else 0, columns.A.shape[1])
+    return Shares(
+        take_matrix(work, n, m), take_integers(work, m), take_vector(work, n if asked else 0), take_vector(work, m),
+        Prepared(take_vector(work, world_size(model) if asked else 0), take_vector(work, BODY * links), shared.M,
+                 shared.E, shared.S, shared.MS, shared.inverse, Columns(columns.N, Z, columns.A, columns.L),
+                 take_vector(work, WIDTH * MOTION * links * blocks)),
+        weighed_in(model, 1 if asked else 0, work), take_vector(work, CUT * cuts))
 
 
 @late(MODEL, STATE, COORDINATES, MANY, VECTOR, VECTOR, SPACE, MATRIX)
@@ -351,42 +253,36 @@ def motion_hessians(model, state, coordinates, weights, e, work, space, H):
     n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
     (_, virtual_y, _, virtual_w), x, c = coordinates, space.A.shape[0], H.shape[1]
     p_y, p_w, reads = virtual_y.size, virtual_w.size, reads_cuts(virtual_y) or reads_cuts(virtual_w)
-    size = WIDTH * MOTION * links
     work[0] = first_place(work)
-    L = take_matrix(work, m, padded(c))
+    asked, blocks = m > 0 and weights.lam.size > 0, padded(x) // WIDTH
+    columns, column = Columns(space.N, space.X, space.da, take_matrix(work, m, padded(c))), take_vector(work, m)
     prepared = Prepared(
         take_vector(work, world_size(model)), take_vector(work, BODY * links), take_matrix(work, n, n),
         take_matrix(work, nz, n), take_matrix(work, n, padded(p_w)), take_matrix(work, n, padded(p_w)),
-        take_matrix(work, p_w, padded(p_w)), Columns(space.N, space.X, space.da, L),
-        take_vector(work, size * (padded(x) // WIDTH)))
-    weighed = Weighed(
-        take_vector(work, n), RowWeights(take_vector(work, m), take_vector(work, m), take_vector(work, m)),
-        RowWeights(take_vector(work, nz), take_vector(work, nz), take_vector(work, nz)),
-        take_vector(work, LINK * links), take_vector(work, WIDTH * LINK * links))
+        take_matrix(work, p_w, padded(p_w)), columns, take_vector(work, WIDTH * MOTION * links * blocks))
     room = Room(
-        weighed, take_vector(work, n), take_vector(work, n), take_vector(work, n),
+        weighed_in(model, 1, work), take_vector(work, n), take_vector(work, n), take_vector(work, n),
         take_vector(work, multipliers_size(SCALAR, model)),
         (take_matrix(work, n, padded(x)), take_matrix(work, n, padded(x)), take_matrix(work, n, padded(x))),
         take_matrix(work, m, padded(x)), take_vector(work, WIDTH * m), take_matrix(work, c, padded(x)))
+    shares = shares_in(model, columns, prepared, asked, blocks, work)
     crba_kernel(SCALAR, model, state.q, take_vector(work, crba_size(model)), prepared.M)
-    world_positions(SCALAR, model, state.q, prepared.world)
-    world_velocities(SCALAR, model, state.v, prepared.world)
-    put_bodies(SCALAR, model, state.v, space.a, state.f_ext, prepared.world, prepared.bodies)
+    prepare(model, state, space.a, prepared)
     if reads:
         reader_rows(SCALAR, model, prepared.world, prepared.E)
     put_inertia(space.X, p_y, prepared, take_matrix(work, p_w, padded(p_w)))
+    if m > 0 and is_long(model):
+        complete_terms(model, space.M, space.G)
+    if asked:
+        put_shares(model, state, e, space, prepared, shares, room, blocks, column)
+    elif m > 0:
+        put_multiplier_columns(model, e, space.balance, room.left, column, columns.L)
     clear(room.of_lam)
-    if m > 0:
-        if is_long(model):
-            complete_terms(model, space.M, space.G)
-        put_multiplier_columns(model, e, space.balance, room.left, take_vector(work, m), L)
-    for b in range(padded(x) // WIDTH):
-        vary_motions(model, prepared.world, prepared.bodies, prepared.columns, b,
-                     vector_in(prepared.variations, b * size, size))
+    vary_all_motions(model, prepared, blocks)
     for k in range(weights.q.shape[0]):
-        put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room)
-        put_columns(model, state, vector_in(weights.turn, k * n, n), space.lam, reads, prepared, room, (p_y, x, c - x),
-                    matrix_in(H, k * c * c, c, c))
+        put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room, shares)
+        put_columns(model, state, vector_in(weights.turn, k * n, n), space.lam, reads, prepared, room, shares,
+                    (p_y, x, c), matrix_in(H, k * c * c, c, c))
 
 
 @inline
@@ -426,12 +322,12 @@ def model_hessians(model, state, coordinates, weights, e, work, space, H):
     Arguments as for `model_hessian`.
     """
     n, nz, (R_y, virtual_y, R_w, virtual_w) = model.ints[NV], model.ints[N_VIRTUAL], coordinates
-    count, nu = weights.y.shape[0], H.shape[1] - space.A.shape[0]
+    count = weights.y.shape[0]
     work[0] = first_place(work)
-    given = MotionWeights(
-        take_matrix(work, count, n), take_matrix(work, count, n), take_matrix(work, count, n),
+    given = MotionSums(
+        take_matrix(work, count, n), take_matrix(work, count, n), take_matrix(work, count, n), weights.lam,
         take_matrix(work, count, n), take_matrix(work, count, nz), take_matrix(work, count, nz))
-    rest = take_vector(work, motion_hessian_size(model, virtual_y.size, virtual_w.size, nu))
+    rest = vector_in(work, int(work[0]), work.size - int(work[0]))
     for j in range(count * n):
         store(SCALAR, given.q, j, 0.0)
         store(SCALAR, given.turn, j, 0.0)
@@ -454,9 +350,9 @@ def motion_hessian(model, state, coordinates, weights, e, work, space, H):
     q, v, a, turn, rates, accelerations = weights
     motion_hessians(
         model, state, coordinates,
-        MotionWeights(matrix_in(q, 0, 1, q.size), matrix_in(v, 0, 1, v.size), matrix_in(a, 0, 1, a.size),
-                      matrix_in(turn, 0, 1, turn.size), matrix_in(rates, 0, 1, rates.size),
-                      matrix_in(accelerations, 0, 1, rates.size)), e, work, space, H)
+        MotionSums(matrix_in(q, 0, 1, q.size), matrix_in(v, 0, 1, v.size), matrix_in(a, 0, 1, a.size),
+                   matrix_in(q, 0, 0, 0), matrix_in(turn, 0, 1, turn.size), matrix_in(rates, 0, 1, rates.size),
+                   matrix_in(accelerations, 0, 1, rates.size)), e, work, space, H)
 
 
 @late(MODEL, STATE, COORDINATES, ONE_RATE, VECTOR, VECTOR, SPACE, MATRIX)

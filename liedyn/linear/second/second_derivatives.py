@@ -4,54 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.linear.second.second_result import PARTS, SecondDerivatives
 from liedyn.linear.second.second_states import SumWeights, second_states
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, listed
 from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.boundary import as_floats
 from liedyn.model.packed import N_LINKS
-from liedyn.model.remembered import LazyResult
 
-if TYPE_CHECKING:
-    from liedyn.typing import Array
-
-PARTS = "f", "a"
 SHARED = 200
 """Links times states times weighted sums above which threads are used."""
-
-
-@dataclass(frozen=True)
-class SecondDerivatives(LazyResult):
-    """Second derivatives of a mechanism's motion by the states x = (y, w) and the inputs u of a `LocalStateSpace`.
-
-    The columns j and k are those of A, then those of B. Whole tensors are ``[i, j, k]``, those with weights are the
-    Hessians ``[j, k]`` of the weighted sums. All are symmetric in j and k, and zero where both are inputs. What was not
-    asked for with weights is computed when it is first read.
-
-    Attributes
-    ----------
-    f : ndarray, shape (..., x, x + nu, x + nu), with weights (..., x + nu, x + nu)
-        Of the rates of the state, ydot and wdot.
-    a : ndarray, shape (..., nv, x + nu, x + nu), with weights (..., x + nu, x + nu)
-        Of all accelerations.
-    """
-
-    f: Array
-    a: Array
-
-    def at(self, lead, chosen):
-        """Those of the models with the numbers `chosen` of a batch with leading axes `lead`."""
-        return SecondDerivatives.of({"_later": (_at, self, lead, chosen)})
-
-
-def _at(name, found, whole, lead, chosen):
-    value = getattr(whole, name)
-    return {name: value.reshape(-1, *value.shape[len(lead):])[chosen]}
 
 
 class Linearized(NamedTuple):
@@ -84,7 +50,7 @@ def weights_for(second, lead, sizes):
     for name, weights in given.items():
         weights = as_floats(f"second weights of {name}", weights, sizes[name])
         try:
-            found[name] = np.broadcast_to(weights, (*lead, sizes[name])).reshape(-1, 1, sizes[name])
+            found[name] = np.broadcast_to(weights, (*lead, sizes[name])).reshape(-1, 1, sizes[name]).copy()
         except ValueError as error:
             raise InputError(f"second has weights of shape {weights.shape} for states of shape {lead}") from error
     return found
@@ -106,6 +72,15 @@ def _require_known(robot):
         if each.kind == "custom" and each.name in robot.active:
             raise InputError(f"constraint {each.name!r} is a user's function with first derivatives only: its second "
                              "derivatives are not known")
+
+
+def _require_fixed(robot):
+    """Raises InputError for multipliers of a robot some of whose frames are moved by functions of time."""
+    moved = [each.name for each in (*robot.model.loops, *robot.model.constraints)
+             if each.target is not None and each.name in robot.active]
+    if moved:
+        raise InputError(f"second derivatives of multipliers are not known while functions of time move {listed(moved)}"
+                         ": those of the rates and accelerations are")
 
 
 def _is_still(linearized):
@@ -130,9 +105,12 @@ def _read(name, found, linearized, weights):
     of[name] = given
     c = linearized.sizes["f"] + linearized.actuators.shape[1]
     H = np.zeros((states, sums, c, c))
-    all_weights = SumWeights(*(np.ascontiguousarray(x) for x in (
-        of["f"][..., :p_y], of["f"][..., p_y:], of["a"], np.zeros((len(given), sums, 0)))))
+    all_weights = SumWeights(*(x.copy() for x in (of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"])))
     robot = linearized.robot
+    if name == "lam":
+        _require_fixed(robot)
+    else:
+        all_weights = all_weights._replace(lam=np.zeros((len(given), sums, 0)))
     second_states.on(states, states * sums * robot.packed.ints.item(N_LINKS) >= SHARED, robot.packed, linearized.state,
                      linearized.coordinates, linearized.actuators, all_weights, linearized.tolerance, H)
     raise_errors(robot.functions)
