@@ -150,7 +150,7 @@ def main(arguments=None):
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first drop")
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) // 2))
-    parser.add_argument("--json", metavar="F", help="also write one line for each run to a file")
+    parser.add_argument("--json", metavar="F", help="also add one line for each run to a file")
     options = parser.parse_args(arguments)
     runs = []
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
@@ -159,9 +159,9 @@ def main(arguments=None):
             for run in records:
                 if run["error"]:
                     print(run, flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            file.writelines(json.dumps(run) + "\n" for run in runs)
+            if options.json:
+                with open(options.json, "a") as file:
+                    file.writelines(json.dumps(run) + "\n" for run in records)
     for method in METHODS:
         of_it = [run for run in runs if run["method"] == method]
         shapes = collections.Counter(run["shape"] for run in of_it)

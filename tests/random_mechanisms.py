@@ -18,7 +18,7 @@ from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS
 
 EXAMPLES = int(os.environ.get("LIEDYN_EXAMPLES", 0))
 TIE_KINDS = (*LOOP_KINDS, *(kind for kind in CONSTRAINT_KINDS if kind != "custom"))
-CONTACT_KINDS = tuple(kind for kind, form in CONSTRAINT_KINDS.items() if form.one_sided and kind != "coupling")
+CONTACT_KINDS = tuple(kind for kind, form in CONSTRAINT_KINDS.items() if form.one_sided and not form.coefficients)
 
 
 def laws(examples):

@@ -59,15 +59,24 @@ def mesh_path(name, file):
 
 
 def require_width(function, width):
-    """InputError if `width`, the rate below which friction is smooth, is neither None nor a positive number."""
-    if width is not None:
+    """InputError if `width`, the rate below which friction is smooth, is neither None, nor 0, nor a positive number."""
+    if width is not None and not (isinstance(width, int | float) and width == 0):
         positive(f"{function}, friction", width)
 
 
 def add_friction(builder, forces, width):
-    """Force elements for dry friction by coordinate; the builder refuses invalid values."""
+    """Dry friction by coordinate, smooth below the rate `width`; the builder refuses invalid values."""
     for coordinate, force in forces.items():
         builder.friction(f"{coordinate} friction", coordinate, coulomb=force, width=width)
+
+
+def plain_friction(constraint):
+    """(coordinate, force) of dry friction that is Coulomb's alone on one coordinate, as files know it; else None."""
+    coulomb, static, _, viscous = constraint.limit
+    if len(constraint.coefficients) > 1 or static != coulomb or viscous or constraint.active is not True:
+        return None
+    [(coordinate, coefficient)] = constraint.coefficients.items()
+    return coordinate, abs(coefficient) * coulomb
 
 
 NEXT_TO_NOTHING = 1e-6

@@ -176,8 +176,9 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
     gravity : array_like, shape (3,), optional
         [m/s^2] Default: that of the model's world, else (0, 0, -9.81).
     friction : float, optional
-        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
-        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is omitted, with a warning; that of cut joints always is.
+        Keep the dry friction of joints as ``<coordinate> friction`` (:meth:`Builder.friction`): force elements that are
+        smooth below this rate [rad/s, m/s], or, with 0, friction that really sticks. Default: it is omitted, with a
+        warning; that of cut joints always is.
 
     Returns
     -------

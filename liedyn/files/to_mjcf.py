@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 
 from liedyn.files.export import LeftOut, document, motions, refused, require_plain, words
+from liedyn.files.file_bodies import plain_friction
 from liedyn.files.paths import path_of, write_text
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import GROUND, placement
@@ -104,7 +105,13 @@ def save_mjcf(robot, path):
         _add_loop(equality, loop, elements)
     tendons = Element("tendon")
     for constraint in model.constraints:
-        _add_coupling(equality, tendons, constraint)
+        if constraint.kind != "dry_friction":
+            _add_coupling(equality, tendons, constraint)
+            continue
+        coordinate, force = plain_friction(constraint) or ("", 0.0)
+        left_out.add("dry friction", constraint.name, coordinate not in hinges)
+        if coordinate in hinges:
+            hinges[coordinate].set("frictionloss", words(force))
     for element in model.elements:
         if element.measure.child in rotors.values() or _bears_weight(element, bodies, elements, model.gravity):
             continue

@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 
 from liedyn.files.export import LeftOut, document, motions, refused, require_plain, words
+from liedyn.files.file_bodies import plain_friction
 from liedyn.files.paths import path_of, write_text
 from liedyn.model import GROUND
 from liedyn.model.frames import rpy_from_rotation
@@ -31,7 +32,10 @@ def save_urdf(robot, path):
     for loop in model.loops:
         _add_loop(xml, loop)
     for constraint in model.constraints:
-        _add_mimic(constraint, joints)
+        if constraint.kind == "dry_friction":
+            left_out.add("dry friction", constraint.name, not _add_friction(constraint, joints))
+        else:
+            _add_mimic(constraint, joints)
     for what, names in (("actuators", [each.name for each in model.actuators]), ("the home configuration", model.home),
                         ("force elements", robot.element_names)):
         for name in names:
@@ -139,6 +143,17 @@ def _add_loop(xml, loop):
         SubElement(element, tag, xyz=words(axis))
     if loop.kind == "helical":
         SubElement(element, "pitch", value=words(loop.pitch))
+
+
+def _add_friction(constraint, joints):
+    """Friction of a joint; False if URDF does not know it."""
+    coordinate, force = plain_friction(constraint) or ("", 0.0)
+    element = joints.get(coordinate)
+    if element is None or element.get("type") not in ("revolute", "continuous", "prismatic"):
+        return False
+    dynamics = element.find("dynamics")
+    (SubElement(element, "dynamics") if dynamics is None else dynamics).set("friction", words(force))
+    return True
 
 
 def _add_mimic(constraint, joints):

@@ -255,7 +255,7 @@ def _document(model):
               "gravity": model.gravity.tolist(), "independent": list(model.independent), "outputs": list(model.outputs)}
     parts = [_lines({key: value for key, value in header.items() if value})]
     for section, declare in _SECTIONS.items():
-        things = getattr(model, section, model.actuators + model.elements)
+        things = getattr(model, section, model.actuators + model.elements + model.constraints)
         things = [each for each in things if method_of(each) == declare.__name__]
         parts += [f"[{section}.{_key(thing.name)}]\n{_lines(_entries(thing))}" for thing in things]
     if model.home:

@@ -125,8 +125,9 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
     gravity : array_like, shape (3,)
         [m/s^2]
     friction : float, optional
-        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
-        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is omitted, with a warning.
+        Keep the dry friction of joints as ``<coordinate> friction`` (:meth:`Builder.friction`): force elements that are
+        smooth below this rate [rad/s, m/s], or, with 0, friction that really sticks. Default: it is omitted, with a
+        warning.
 
     Returns
     -------

@@ -136,12 +136,15 @@ class Friction:
         _, _, G_all, _, psi, _ = terms_kernel(all_rows, q, v, f_ext)
         rub = SlidingFriction(contacts.some(sliding), psi, settled.lam)
         N_x, N_u, N_f = np.split(rub.normals(dlam), [x, x + nu], axis=1)
-        G_t, turns = G_all[rub.rows], rub.known((psi_q @ dq + G_all @ X)[rub.rows], 0.0)  # dlam_t at constant N
+        du = (psi_q @ dq + G_all @ X)[rub.rows]
+        G_t, turns = G_all[rub.rows], rub.known(du, 0.0)  # dlam_t at constant N
+        N_x = N_x + rub.of_speed(du)
         F, E = -turned @ dq - G_t.T @ turns, -G_t.T @ rub.of_unit
         dN = rub.balanced(np.hstack([N_x + N_f @ F, N_u]), N_f @ E)
         by_x, by_u = F + E @ dN[:, :x], E @ dN[:, x:]
         found = dlam[:, :x + nu] + dlam[:, x + nu:] @ np.hstack([by_x, by_u])
         found[rub.rows] = rub.of_unit @ dN
+        found[rub.contacts.first[rub.contacts.dry]] = -(rub.contacts.side[:, None] * dN)[rub.contacts.dry]
         found[rub.rows, :x] += turns
         return by_x, by_u, found
 

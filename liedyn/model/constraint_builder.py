@@ -177,7 +177,8 @@ class ConstraintBuilder:
             An unknown kind, a missing parameter, one that the kind does not have, or a value that does not fit.
         """
         owner = validation.owner_of("constraint", name)
-        validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere") if k != "custom"])
+        validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere")
+                                                if k not in ("custom", "dry_friction")])
         if kind == "on_sphere":
             kind, length, radius = "distance", radius, None
             validation.given(owner, "radius", length)

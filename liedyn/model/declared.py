@@ -69,6 +69,11 @@ def _state(each):
 def _constraint(constraint):
     kind = constraint.kind
     form = CONSTRAINT_KINDS[kind]
+    if kind == "dry_friction":
+        coulomb, static, stribeck, viscous = constraint.limit
+        more = {} if static == coulomb else {"static": static}
+        return {"coordinate": constraint.coefficients, "coulomb": coulomb, "stribeck": stribeck, "viscous": viscous,
+                "width": 0.0} | more | _state(constraint)
     if kind == "custom":
         return constraint.functions | {"rows": len(constraint.rows)} | _state(constraint)
     if form.coefficients:
@@ -124,8 +129,8 @@ def method_of(thing):
         if thing.law in ("friction", "bushing"):
             return thing.law
         return "spring" if thing.measure.parent else "coordinate_force"
-    if isinstance(thing, Constraint) and thing.kind == "custom":
-        return "custom"
+    if isinstance(thing, Constraint) and thing.kind in ("custom", "dry_friction"):
+        return {"custom": "custom", "dry_friction": "friction"}[thing.kind]
     return type(thing).__name__.lower()
 
 

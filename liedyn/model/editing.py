@@ -82,8 +82,12 @@ class Editor:
             as_many = form is not None and len(getattr(things[k], "axes", ())) == len(form.axes)
             kept = _KEPT + ("axis", "axis2") * as_many
             given = {key: value for key, value in given.items() if key in kept}
+        count = len(things)
         declare(name, **_without_none(given | values))
-        things[k] = things.pop()  # just declared last, it takes its old position
+        if len(things) > count:
+            things[k] = things.pop()  # just declared last, it takes its old position
+        else:  # smooth friction, a force element, has become friction that sticks, a constraint; or the reverse
+            del things[k]
 
     def _change_robot(self, values):
         _require_known("robot", values, _ROBOT)

@@ -115,13 +115,19 @@ class ElementBuilder:
         self._add_element(owner, _sum(owner, name, coefficients, rest), stiffness, damping, preload, law)
 
     def friction(self, name: str, coordinate: str | dict[str, Any], coulomb: float, static: float | None = None,
-                 stribeck: float = 0.1, viscous: float = 0.0, width: float = 1e-3) -> None:
+                 stribeck: float = 0.1, viscous: float = 0.0, width: float = 1e-3, active: bool | str = True) -> None:
         """Declare dry friction of a joint: Coulomb's, with Stribeck's decrease from static to sliding friction.
 
         The force against the motion at the rate w is ``(coulomb + (static - coulomb) exp(-(w / stribeck)^2)) tanh(w /
         width) + viscous w``. This is smooth: instead of sticking, the joint creeps at a rate below `width` at which
         friction balances the load. A small `width` makes the equations stiff: for steps h it should not be much below
         ``h coulomb / inertia``, unless an implicit method is used.
+
+        With ``width=0`` the joint really sticks: at rest friction is whatever holds it, up to `static`, and it moves
+        only under more. That is a one-sided constraint of this name instead of a force element, whose modes are
+        "sticking" and "sliding" like those of contacts (:attr:`Robot.contacts`), decided by the state together with
+        theirs; :meth:`Robot.switched` switches it as one of them. The multiplier of its row
+        ``<name>.force`` is the friction, against positive motion, that of ``<name>.limit`` minus its limit.
 
         Parameters
         ----------
@@ -133,37 +139,57 @@ class ElementBuilder:
         static : float, optional
             Friction where motion begins [N m, N]; by default `coulomb`.
         stribeck : float
-            Rate at which the excess of `static` over `coulomb` has decreased to 1/e [rad/s, m/s].
+            Rate at which the excess of `static` over `coulomb` has decreased to 1/e [rad/s, m/s]; for friction that
+            sticks it may be 0.
         viscous : float
             [N m s/rad, N s/m]
         width : float
-            Rate at which friction is at 76 % of its value [rad/s, m/s].
+            Rate at which friction is at 76 % of its value [rad/s, m/s]; 0 for friction that sticks.
+        active : bool or str
+            For ``width=0``: False switches it off, "sticking" or "sliding" fixes its mode whatever the state, "sliding"
+            without friction.
 
         Raises
         ------
         ModelError
-            A negative number, a `static` below `coulomb`, a rate that is not positive, or a coordinate that is unknown
-            or part of a ball or free joint.
+            A negative number, a `static` below `coulomb`, a smooth friction whose `stribeck` is not positive, one that
+            sticks without a limit, or a coordinate that is unknown or part of a ball or free joint.
 
         Examples
         --------
         >>> import liedyn as ld
         >>> b = ld.Builder.of(ld.load("panda"))
         >>> b.friction("gearbox1", "panda_joint1", coulomb=2.0, static=2.5)
-        >>> b.build().element_names
-        ('gearbox1',)
+        >>> b.friction("gearbox2", "panda_joint2", coulomb=80.0, width=0.0)
+        >>> robot = b.build()
+        >>> robot.element_names, robot.constraint_names
+        (('gearbox1',), ('gearbox2',))
+        >>> ld.forward_dynamics(robot, robot.home, [0.0] * 7, [0.0] * 7).contacts
+        {'gearbox2': 'sticking'}
         """
         owner = validation.owner_of("force element", name)
         static = coulomb if static is None else static
         values = {key: float(numbers(owner, key, value, ())) for key, value in zip(
             LAWS["friction"].numbers, (coulomb, static, stribeck, width, viscous))}
         for key, value in values.items():
-            if value < 0.0 or value == 0.0 and key in ("stribeck", "width"):
+            if value < 0.0 or value == 0.0 and key == "stribeck" and values["width"] > 0.0:
                 raise ModelError(f"{owner}, {key}: must be positive, got {value}")
         if values["static"] < values["coulomb"]:
             raise ModelError(f"{owner}, static: must not be below coulomb, {values['coulomb']}, got {values['static']}")
         coefficients = coordinate if isinstance(coordinate, dict) else {
             validation.text(owner, "coordinate", coordinate): 1.0}
+        if values["width"] == 0.0:
+            if values["static"] == 0.0:
+                raise ModelError(f"{owner}, coulomb: friction that sticks must have a limit, got {coulomb}")
+            form = CONSTRAINT_KINDS["dry_friction"]
+            self._constraints.append(Constraint(
+                name, "dry_friction", rows=form.rows, holonomic=form.holonomic, side=1, friction=1.0,
+                coefficients=validation.coefficients(owner, form, coefficients),
+                active=validation.switch(owner, active, 1), limit=tuple(
+                    values[key] for key in ("coulomb", "static", "stribeck", "viscous"))))
+            return
+        if active is not True:
+            raise ModelError(f"{owner}, active: smooth friction is a force element, which has no modes: width=0")
         self._elements.append(Element(_sum(owner, name, coefficients, 0.0), "friction", tuple(values.values())))
 
     def bushing(self, name: str, parent: str, child: str, parent_placement: ArrayLike | None = None,

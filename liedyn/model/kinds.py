@@ -187,6 +187,8 @@ CONSTRAINT_KINDS = {
         (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside"), True,
         undefined="the centres of its spheres coincide"),
     "coupling": ConstraintKind((".sum",), 1, one_sided=True, family="coupling", coefficients=1),
+    # a contact that never opens: its first row is empty, and has the limit of the friction as its normal force
+    "dry_friction": ConstraintKind((".limit", ".force"), 1, one_sided=True, family="coupling", coefficients=1),
     "custom": ConstraintKind((), 0, family="custom"),
 }
 FAMILIES = ("cut", *dict.fromkeys(kind.family for kind in CONSTRAINT_KINDS.values()))
@@ -194,6 +196,7 @@ KINDS = (*_JOINTS, *CONSTRAINT_KINDS)
 """Names of all kinds of cut joints and constraints, by their codes."""
 (DISTANCE, ON_PLANE, ON_CYLINDER, ON_CIRCLE, KNIFE_EDGE, DISK_ON_PLANE, SPHERE_ON_PLANE,
  SPHERE_ON_SPHERE) = range(N_JOINTS, N_JOINTS + 8)
+DRY_FRICTION = KINDS.index("dry_friction")
 
 
 def neutral(kind):

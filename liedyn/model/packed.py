@@ -68,6 +68,7 @@ LOOP_SIDE = 18  # +1 or -1: the residual of the first row must not become negati
 LOOP_F = 93
 LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their links, axes folded into z (or x, y)
 LOOP_LENGTH, LOOP_RADIUS, LOOP_DIRECTION = 25, 26, 27  # of the parent's side; of the child's; child's axis in frame B
+LOOP_LIMIT = 26  # of dry friction, instead of radius and direction: coulomb, static, stribeck, viscous
 LOOP_MOTION, LOOP_TWIST, LOOP_RATE = 30, 42, 48  # of the moving frame in A: pose, body-fixed twist, its rate
 LOOP_FOLDING, LOOP_TOLD = 54, 63  # rotation from the folded to the user's axes of frame A; result of the target
 
@@ -234,6 +235,7 @@ def _constraints(model, tree):
             record[LOOP_LENGTH] = each.offset if CONSTRAINT_KINDS[each.kind].coefficients else each.length
             record[LOOP_RADIUS] = each.radius
             record[LOOP_DIRECTION:LOOP_MOTION] = each.child_axis
+            record[LOOP_LIMIT:LOOP_LIMIT + len(each.limit)] = each.limit
         row, virtual = row + n_rows, virtual + n_virtual
     return ints, floats
 

@@ -125,6 +125,9 @@ def _with_constants(coupling, values):
     known = {name: c for name, c in coupling.coefficients.items() if name in values}
     if not known:
         return coupling
+    if coupling.kind == "dry_friction":
+        left = {name: c for name, c in coupling.coefficients.items() if name not in values}
+        return replace(coupling, coefficients=left) if left else None
     if coupling.kind != "coupling":
         raise ModelError(f"reduced, constraint {shown(coupling.name)}: a {coupling.kind} keeps all its coordinates, "
                          f"{shown(next(iter(known)))} cannot be locked")

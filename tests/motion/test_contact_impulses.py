@@ -84,7 +84,7 @@ def solved(Y, b, rows, mu):
     """Impulses, and the status, of contacts with as many rows each."""
     count = len(b) // rows
     problem = Coulomb(Y, b, rows * np.arange(count), np.full(count, rows), np.full(count, mu), np.zeros(count, bool),
-                      np.zeros((count, 3)))
+                      np.zeros((count, 3)), np.full(count, -1.0))
     P = np.zeros(len(b))
     return P, solve_coulomb(problem, 0.0, P)[0]
 

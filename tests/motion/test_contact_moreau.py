@@ -171,7 +171,8 @@ def test_contacts_that_stick_against_each_other():
         b = H @ np.r_[rng.uniform(-0.1, 0.1, 3), rng.uniform(-0.05, 0.05, 2), -1.0]
         b[3] *= 1.0 - 0.3 * rng.uniform()  # restitution of one of them
         P = np.zeros(6)
-        status, _ = solve_coulomb(Coulomb(Y, b, first, count, np.full(2, mu), given, np.zeros((2, 3))), 1.0, P)
+        status, _ = solve_coulomb(Coulomb(Y, b, first, count, np.full(2, mu), given, np.zeros((2, 3)),
+                                          np.full(2, -1.0)), 1.0, P)
         assert status == SOLVED and coulomb_violation(Y @ Y.T, b, first, mu, P) < 1e-8, case
 
 
@@ -185,7 +186,7 @@ def test_contacts_that_slip_fast():
         b[::3] *= 10.0 ** rng.uniform(-6, 0)
         first, mu, P = np.arange(0, k, 3), 0.3, np.zeros(k)
         problem = Coulomb(Y, b, first, np.full(contacts, 3), np.full(contacts, mu), np.zeros(contacts, bool),
-                          np.zeros((contacts, 3)))
+                          np.zeros((contacts, 3)), np.full(contacts, -1.0))
         status, _ = solve_coulomb(problem, 0.0, P)
         assert status == SOLVED and coulomb_violation(Y @ Y.T, b, first, mu, P) < 1e-9, case
 

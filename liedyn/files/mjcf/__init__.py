@@ -47,8 +47,9 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
         The keyframe that is the home configuration. Default: the one named ``"home"``, else the first one, else the
         configuration in which the file draws the model.
     friction : float, optional
-        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
-        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is omitted, with a warning.
+        Keep the dry friction of joints as ``<coordinate> friction`` (:meth:`Builder.friction`): force elements that are
+        smooth below this rate [rad/s, m/s], or, with 0, friction that really sticks. Default: it is omitted, with a
+        warning.
 
     Returns
     -------

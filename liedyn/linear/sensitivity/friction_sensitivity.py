@@ -7,6 +7,7 @@ rows are no equations of motion.
 import numpy as np
 
 from liedyn.linear.sensitivity.changes import FRICTION
+from liedyn.machine.errors import InputError
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.terms import terms_kernel
 
@@ -30,6 +31,9 @@ class Friction(SlidingFriction):
 
     def __init__(self, robot, contacts, motion):
         psi = np.array([terms_kernel(robot.packed, q, v, np.empty(0))[4] for q, v in zip(motion.q, motion.v)])
+        if contacts.dry.any():
+            raise InputError(f"sensitivities() is not available while joints slide with dry friction, as "
+                             f"{', '.join(map(repr, contacts.names[contacts.dry]))} here: smooth friction has a width")
         super().__init__(contacts, psi[:, None], motion.lam[:, None])
         self.of_unit = self.of_unit[:, 0]
 

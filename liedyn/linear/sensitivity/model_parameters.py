@@ -245,7 +245,7 @@ def _of_constraint(robot, each, k):
         return found
     for name, kind, sign in _sizes(each):
         found[f"{name}:{each.name}"] = [(kind, k, sign)]
-    if 0.0 < each.friction < np.inf:
+    if 0.0 < each.friction < np.inf and each.kind != "dry_friction":
         found[f"friction:{each.name}"] = [(FRICTION, k, 1.0)]
     return found
 

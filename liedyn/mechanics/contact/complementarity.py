@@ -7,7 +7,8 @@ along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and p
     |P_t| <= mu P_n,  and P_t = -mu P_n u_t / |u_t| where u_t != 0      Coulomb
 
 (Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems, 2008, chapters 12 and 13). A contact that
-slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is.
+slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is. Of dry friction in joints
+(`liedyn.mechanics.contact.dry_friction`) P_n is given, and u_n is nothing.
 
 A solution is computed by following a path through the interior of the cones
 (`liedyn.mechanics.contact.cone_interior_point`), which works for dependent contacts, too, such as the four corners of a
@@ -56,9 +57,10 @@ LEAST = 1e-3
 """Motion, relative to the numbers whose difference it is, below which rounding affects the last digits."""
 
 
-Coulomb = namedtuple("Coulomb", "Y b first count mu given direction")
+Coulomb = namedtuple("Coulomb", "Y b first count mu given direction limit")
 """A problem: Y (k, p) with D = Y Y^T, b (k); for every contact its first row (the normal one), the number of its rows,
-mu, whether it slides already (given) and in which direction (contacts, 3)."""
+mu, whether it slides already (given) and in which direction (contacts, 3), and P_n if that is given, else -1. Then its
+normal row is empty, mu is 1, and there is one more row."""
 
 Room = namedtuple("Room", "D F J rows order step")
 """Scratch arrays: D (k, k), F (k), its derivative J (k, k), rows (k, k + 1) and their order, and a step (k)."""
@@ -88,7 +90,7 @@ def step_sizes(D, i, count):
 @kernel
 def linearize_conditions(problem, D, P, F, J):
     """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest |F_k|."""
-    _, b, first, count, mu, given, direction = problem
+    _, b, first, count, mu, given, direction, limit = problem
     F[:] = 0.0
     J[:] = 0.0
     for c in range(first.size):
@@ -96,7 +98,9 @@ def linearize_conditions(problem, D, P, F, J):
         r_n, r_t = step_sizes(D, i, n)
         u = motion_along(D, b, P, i)
         closed = P[i] - r_n * u > 0.0
-        if closed:
+        if limit[c] >= 0.0:
+            F[i], J[i, i], closed = P[i] - limit[c], 1.0, True
+        elif closed:
             F[i] = r_n * u
             add_multiple(r_n, D[i], J[i])
         else:
@@ -157,13 +161,13 @@ def violation(problem, D, P, unit):
 
     For two numbers of which one must be zero, their product counts.
     """
-    _, b, first, count, mu, given, direction = problem
-    size = force_size(D, P, unit)
+    _, b, first, count, mu, given, direction, limit = problem
+    size = force_size(problem, D, P, unit)
     worst = 0.0
     for c in range(first.size):
         i = first[c]
         u_n, P_n, u_t, P_t, power = motion_along(D, b, P, i) / unit, P[i] / size, 0.0, 0.0, 0.0
-        if D[i, i] == 0.0:
+        if D[i, i] == 0.0 and limit[c] < 0.0:
             continue
         for k in range(i + 1, i + count[c]):
             u, force = motion_along(D, b, P, k) / unit, P[k] / size
@@ -183,12 +187,23 @@ def violation(problem, D, P, unit):
 
 
 @kernel_in_place
-def force_size(D, P, unit):
-    """The largest force, at least the one that causes the motion `unit` where forces cause most motion."""
-    largest = 0.0
-    for i in range(P.size):
-        largest = max(largest, D[i, i])
-    return max(largest_size(P), unit / largest if largest > 0.0 else 0.0)
+def force_size(problem, D, P, unit):
+    """The largest unknown force, at least the one that causes the motion `unit` where forces cause most motion."""
+    largest, size = 0.0, 0.0
+    for c in range(problem.first.size):
+        for i in range(problem.first[c] + (1 if problem.limit[c] >= 0.0 else 0), problem.first[c] + problem.count[c]):
+            largest = max(largest, D[i, i])
+            if not abs(P[i]) <= size:  # also true for NaN
+                size = abs(P[i])
+    return max(size, unit / largest if largest > 0.0 else 0.0)
+
+
+@kernel_in_place
+def put_limits(problem, P):
+    """The normal forces that are given."""
+    for c in range(problem.first.size):
+        if problem.limit[c] >= 0.0:
+            P[problem.first[c]] = problem.limit[c]
 
 
 @kernel
@@ -202,18 +217,20 @@ def share_evenly(problem, P, room):
             rows[j, P.size] += Y[i, j] * P[i]
     rank, _ = orthonormal_rows(rows, DEPENDENT, order)
     shortest(rows, rank, room.step)
+    put_limits(problem, room.step)
     return rank
 
 
 @kernel
 def follow_paths(problem, b, unit, ways, best, trial, P, room):
     """Improves forces P (k) with the violation `best` along paths, with right sides b; returns their new violation."""
-    attempted = Coulomb(problem.Y, b, problem.first, problem.count, problem.mu, problem.given, problem.direction)
+    attempted = Coulomb(problem.Y, b, problem.first, problem.count, problem.mu, problem.given, problem.direction,
+                        problem.limit)
     for n in range(ways):
         interior_point(attempted, unit, WAYS[n], trial)
         for exact in (False, True):
             if exact:
-                newton(attempted, force_size(room.D, trial, unit), trial, room)
+                newton(attempted, force_size(attempted, room.D, trial, unit), trial, room)
             found = violation(problem, room.D, trial, unit)
             if found < best or exact and found <= GOOD:
                 best = found
@@ -229,9 +246,9 @@ def leave_open(problem, unit, best, trial, P, room):
     first, b, forces = problem.first, problem.b.copy(), P.copy()
     order = np.empty(first.size)
     for _ in range(first.size - 1):
-        size = force_size(room.D, forces, unit)
+        size = force_size(problem, room.D, forces, unit)
         for c in range(first.size):  # by which motion for how much force a contact opens
-            left = b[first[c]] > problem.b[first[c]]
+            left = problem.limit[c] >= 0.0 or b[first[c]] > problem.b[first[c]]
             order[c] = -np.inf if left else motion_along(room.D, problem.b, forces, first[c]) / unit / max(
                 CONVERGED, forces[first[c]] / size)
         for c in np.argsort(-order):
@@ -242,6 +259,8 @@ def leave_open(problem, unit, best, trial, P, room):
             if best <= GOOD:
                 return best
             b[first[c]] = problem.b[first[c]]
+        if not np.max(order) > -np.inf:
+            break
         b[first[np.argmax(order)]] += 10.0 * unit
         follow_paths(problem, b, unit, 1, np.inf, trial, forces, room)
     return best
@@ -255,8 +274,10 @@ def solve_coulomb(problem, noise, P):
     """
     k, b, approaches = P.size, problem.b, False
     P[:] = 0.0
-    for i in problem.first:
-        approaches = approaches or not b[i] >= 0.0
+    put_limits(problem, P)
+    for c in range(problem.first.size):
+        i = problem.first[c]
+        approaches = approaches or (b[i + 1] != 0.0 if problem.limit[c] >= 0.0 else not b[i] >= 0.0)
     if not approaches:
         return SOLVED, 0.0
     room = Room(np.empty((k, k)), np.empty(k), np.empty((k, k)), np.empty((k, k + 1)), np.empty(k, np.int64),
@@ -274,9 +295,9 @@ def solve_coulomb(problem, noise, P):
         return NOT_SOLVED, best
     if share_evenly(problem, P, room) < k and violation(problem, room.D, room.step, unit) <= max(best, CONVERGED):
         P[:] = room.step
-    size = force_size(room.D, P, unit)
+    size = force_size(problem, room.D, P, unit)
     for c in range(problem.first.size):
         i = problem.first[c]
-        if abs(P[i]) <= CONVERGED * size:
+        if abs(P[i]) <= CONVERGED * size and problem.limit[c] < 0.0:
             P[i:i + problem.count[c]] = 0.0
     return SOLVED, best

@@ -12,6 +12,13 @@ step for m = 0 first (Mehrotra 1992). Contacts without friction are cones of one
 that slide in a known direction d, for which B differs from A: friction is proportional to the normal force, y = (A_n -
 mu A_t d)^T P_n.
 
+Dry friction of joints, |P_t| <= F (`problem.limit`), is two cones of one row: a = P_t + F and s, the negative part of
+u_t = (u_t + s) - s,
+
+    0 <= a,  0 <= u_t + s,  complementary        0 <= s,  0 <= 2 F - a,  complementary
+
+with a and s passed from one to the other by two more components of y.
+
 The linear systems have p equations for y only, of the form 1 + B^T T, with the forces eliminated: contacts may be many,
 depend on each other, or contradict each other slightly. u_n / mu is stored instead of w_0, so that the boundary u_n = 0
 of the cone has full precision. LOAD keeps forces finite that nothing else determines.
@@ -49,7 +56,7 @@ SLOW = 0.3
 
 Cones = namedtuple("Cones", "A B b start contact size")
 """Rows A and B (K, p) and right sides b (K), scaled so that the longest row of each cone is 1; the first row of each
-cone (cones + 1); its contact and the divisor of its rows (cones)."""
+cone (cones + 1); its contact, -1 for the second cone of a dry friction, and the divisor of its rows (cones)."""
 
 Way = namedtuple("Way", "least reach uneven gradual soft")
 """How a path is followed, and which one: the smallest ratio of the m that a step aims for to the current one; the
@@ -71,23 +78,46 @@ inverse (p, p); scratch of the size of cones."""
 @kernel
 def cones_of(problem, unit):
     """The cones of all contacts that can move along their normals; `unit` is the unit of the motion b."""
-    Y, b, first, count, mu, given, direction = problem
-    start, contact, size, cones = np.zeros(first.size + 1, np.int64), np.zeros(first.size, np.int64), np.ones(
-        first.size), 0
+    Y, b, first, count, mu, given, direction, limit = problem
+    start, contact, size, cones = np.zeros(2 * first.size + 1, np.int64), np.zeros(2 * first.size, np.int64), np.ones(
+        2 * first.size), 0
+    p, dry = Y.shape[1], 0
+    pushed = np.zeros(p)  # the motion by -F of each dry friction
     for c in range(first.size):
-        if inner(Y[first[c]], Y[first[c]]) > 0.0:
+        if limit[c] > 0.0 and inner(Y[first[c] + 1], Y[first[c] + 1]) > 0.0:
+            contact[cones], contact[cones + 1] = c, -1
+            start[cones + 1], start[cones + 2] = start[cones] + 1, start[cones] + 2
+            add_multiple(-limit[c], Y[first[c] + 1], pushed)
+            cones, dry = cones + 2, dry + 1
+        elif inner(Y[first[c]], Y[first[c]]) > 0.0:
             contact[cones] = c
             start[cones + 1] = start[cones] + (1 if given[c] or mu[c] == 0.0 else count[c])
             cones += 1
-    K, p = start[cones], Y.shape[1]
-    A, B, right = np.zeros((K, p)), np.zeros((K, p)), np.zeros(K)
+    K, n = start[cones], p
+    A, B, right = np.zeros((K, p + 2 * dry)), np.zeros((K, p + 2 * dry)), np.zeros(K)
     for i in range(cones):
         c, o = contact[i], start[i]
+        if c < 0:
+            continue
+        if limit[c] >= 0.0:
+            row = first[c] + 1
+            size[i] = math.sqrt(inner(Y[row], Y[row]))
+            right[o] = (b[row] + inner(Y[row], pushed)) / (unit * size[i])
+            for j in range(p):
+                A[o, j] = B[o, j] = Y[row, j] / size[i]
+            right[o + 1] = 2.0 * limit[c] * size[i] / unit
+            size[i + 1] = max(1.0, right[o + 1])
+            right[o + 1] /= size[i + 1]
+            A[o, n], B[o + 1, n] = 1.0, 1.0 / size[i + 1]
+            A[o + 1, n + 1], B[o, n + 1] = -1.0 / size[i + 1], 1.0
+            n += 2
+            continue
         rows, longest = start[i + 1] - o, 0.0
         for k in range(rows):
             part = 1.0 / min(mu[c], ROUGH) if k == 0 and rows > 1 else 1.0
-            add_multiple(part, Y[first[c] + k], A[o + k])
-            right[o + k] = part * b[first[c] + k] / unit
+            for j in range(p):
+                A[o + k, j] = part * Y[first[c] + k, j]
+            right[o + k] = part * (b[first[c] + k] + inner(Y[first[c] + k], pushed)) / unit
             longest = max(longest, math.sqrt(inner(A[o + k], A[o + k])))
         size[i] = longest
         for k in range(rows):
@@ -97,7 +127,8 @@ def cones_of(problem, unit):
                 B[o + k, j] = A[o + k, j]
         if given[c]:
             for k in range(count[c] - 1):
-                add_multiple(-mu[c] * direction[c, k] / longest, Y[first[c] + 1 + k], B[o])
+                for j in range(p):
+                    B[o, j] -= mu[c] * direction[c, k] / longest * Y[first[c] + 1 + k, j]
     return Cones(A, B, right, start[:cones + 1], contact[:cones], size[:cones])
 
 
@@ -106,8 +137,15 @@ def put_forces(problem, cones, r, unit, P):
     """P (k) from r."""
     for i in range(P.size):
         P[i] = 0.0
+    for c in range(problem.first.size):
+        P[problem.first[c]] = max(0.0, problem.limit[c])
     for i in range(cones.contact.size):
         c, o, part = cones.contact[i], cones.start[i], unit / cones.size[i]
+        if c < 0:
+            continue
+        if problem.limit[c] >= 0.0:
+            P[problem.first[c] + 1] = r[o] * part - problem.limit[c]
+            continue
         row, rows, mu = problem.first[c], cones.start[i + 1] - o, problem.mu[c]
         P[row] = r[o] * part / (min(mu, ROUGH) if rows > 1 else 1.0)
         for k in range(1, rows):
@@ -270,7 +308,7 @@ def interior_point(problem, unit, way, P):
     where these do not.
     """
     cones = cones_of(problem, unit)
-    count, K, p = cones.contact.size, cones.b.size, problem.Y.shape[1]
+    count, K, p = cones.contact.size, cones.b.size, cones.A.shape[1]
     path = Path(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(count), np.zeros(K), np.zeros(p), np.zeros(K),
                 np.zeros(2))
     steps = Steps(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K),

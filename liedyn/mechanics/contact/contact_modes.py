@@ -53,7 +53,7 @@ class Settled(NamedTuple):
     sliding : list of int
         Numbers, among the watched contacts, of those that slide with friction.
     friction : ndarray, shape (m,)
-        Multipliers of their friction, zero in all other rows.
+        Multipliers of their friction, zero in all other rows but the empty ones of dry friction.
     force : ndarray, shape (nv,)
         tau_f.
     lam : ndarray, shape (m,)
@@ -172,17 +172,19 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     sliding, slipping = resting[rubs].tolist(), np.zeros(len(psi))
     for c, along in zip(sliding, found.direction[rubs]):
         slipping[contacts.tangential(c)] = along[:contacts.count[c] - 1]
-    rub = SlidingFriction(contacts.some(resting[rubs]), slipping, psi)
+    rub = SlidingFriction(contacts.some(resting[rubs]), slipping, psi, slip[rubs])
     terms = terms_kernel(switched.packed, q, v, f_ext)
     raise_errors(robot.functions)
     lam, N = _least_norm(terms, tau, -G[rub.rows].T @ rub.of_unit, rub, rank_of_rows(switched, terms[2], tolerance))
     friction = np.zeros(len(lam))
     friction[rub.rows] = rub.of_unit @ N
+    contacts.put_limits(friction, psi, resting, found.status == ON)
     lam += friction
     fits = _push(contacts, resting, found.status, lam)
     if not fits:
         lam = found.lam
         friction = np.where(slipping != 0.0, lam, 0.0)
+        contacts.put_limits(friction, psi, resting, found.status == ON)
     about = About(contacts, resting, found.status, slip <= limit, sliding)
     transitions = {name: "is about to open" for name in names if said[name] == "leaving"} | _transitions(about, lam)
     if not fits and "is about to slip" in transitions.values():  # other contacts may carry the load of one
@@ -227,5 +229,5 @@ def _least_norm(terms, tau, drags, rub, rank):
     a += K @ np.linalg.solve(K.T @ M @ K, K.T @ (forces - M @ a))
     lam = plus.T @ (forces - M @ a)
     N = rub.normals(lam)
-    N = rub.balanced(N[:, 0], N[:, 1:])
+    N = rub.balanced(np.where(rub.contacts.dry, rub.limit, N[:, 0]), N[:, 1:])
     return lam @ np.append(1.0, N), N

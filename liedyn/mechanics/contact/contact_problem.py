@@ -27,9 +27,9 @@ BLOCKED = 1e-11
 equations block the contact."""
 
 
-Touching = namedtuple("Touching", "rows first count mu given direction side shift")
+Touching = namedtuple("Touching", "rows first count mu given direction side shift limit")
 """Contacts that can only push: the numbers of their rows in G (k), those of one contact together; `first` to
-`direction` as in `Coulomb`; the side of each, and the shift of its u_n."""
+`direction` and `limit` as in `Coulomb`; the side of each, and the shift of its u_n."""
 
 
 @kernel
@@ -51,7 +51,8 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
     for r in range(k):
         for l in range(k):
             D[r, l] = inner(Y[r], Y[l])
-    problem = Coulomb(Y, b, touching.first, touching.count, touching.mu, touching.given, touching.direction)
+    problem = Coulomb(Y, b, touching.first, touching.count, touching.mu, touching.given, touching.direction,
+                      touching.limit)
     if solve_coulomb(problem, noise, P)[0] != SOLVED:
         return NOT_SOLVED, D, P
     y = np.zeros(n - rank)

@@ -11,10 +11,12 @@ import numpy as np
 
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import CONTRADICTION, Touching, solve_contacts
+from liedyn.mechanics.contact.dry_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.model.kinds import DRY_FRICTION
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF, ON, OPEN, SLIDING,
-    constraints_of,
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
+    ON, OPEN, SLIDING, constraints_of,
 )
 
 TOUCHING = 1e-9
@@ -30,7 +32,10 @@ NOTHING = 1e-9
 
 
 class Contacts(NamedTuple):
-    """All one-sided constraints of a packed model, in arrays; `count` is 1 for those without friction."""
+    """All one-sided constraints of a packed model, in arrays; `count` is 1 for those without friction.
+
+    Dry friction of joints is one of them: always closed, with a normal force that is given.
+    """
 
     names: np.ndarray
     index: np.ndarray  # numbers of the constraints
@@ -39,6 +44,8 @@ class Contacts(NamedTuple):
     side: np.ndarray
     restitution: np.ndarray
     friction: np.ndarray
+    dry: np.ndarray  # True for dry friction of joints
+    law: np.ndarray  # (contacts, 4) its numbers, else zeros
 
     def some(self, chosen):
         """Those contacts only."""
@@ -60,6 +67,16 @@ class Contacts(NamedTuple):
         """Normal force of contact c, and the magnitude of its friction force."""
         return -self.side[c] * lam[..., self.first[c]], np.linalg.norm(lam[..., self.tangential(c)], axis=-1)
 
+    def put_limits(self, lam, psi, chosen, sticking):
+        """Writes the limits of dry friction among some contacts to its empty rows of `lam`.
+
+        `sticking` says which of these contacts are at rest.
+        """
+        for c, rests in zip(chosen, sticking):
+            if self.dry[c]:
+                limit = self.law[c, 1] if rests else limits(self.law[c], self.slips(psi, [c])[0])[0]
+                lam[self.first[c]] = -self.side[c] * limit
+
 
 def contacts_of(robot, model):
     """The one-sided constraints of a packed model of the robot."""
@@ -67,7 +84,8 @@ def contacts_of(robot, model):
     index = np.flatnonzero(records[:, LOOP_SIDE])
     return Contacts(np.array(robot.constraint_names, dtype=object)[index], index, records[index, LOOP_ROW],
                     records[index, LOOP_NROWS], records[index, LOOP_SIDE], numbers[index, LOOP_RESTITUTION].copy(),
-                    numbers[index, LOOP_FRICTION].copy())
+                    numbers[index, LOOP_FRICTION].copy(), dry := records[index, LOOP_KIND] == DRY_FRICTION,
+                    np.where(dry[:, None], numbers[index, LOOP_LIMIT:LOOP_LIMIT + 4], 0.0))
 
 
 def statuses(model):
@@ -89,10 +107,14 @@ def with_rows_of(model, contacts, closed, to=ON):
 
 
 def touching_of(contacts, chosen, **known):
-    """Some contacts as `Touching` for `solve_contacts`: at rest, unless `given`, `direction` or `shift` are passed."""
+    """Some contacts as `Touching` for `solve_contacts`: at rest, unless `given`, `direction` or `shift` are passed.
+
+    The limits of dry friction are those at rest.
+    """
     count = contacts.count[chosen]
     rows = [np.arange(contacts.first[c], contacts.first[c] + contacts.count[c]) for c in chosen]
-    fields = dict(given=np.zeros(len(count), bool), direction=np.zeros((len(count), 3)), shift=np.zeros(len(count)))
+    fields = dict(given=np.zeros(len(count), bool), direction=np.zeros((len(count), 3)), shift=np.zeros(len(count)),
+                  limit=np.where(contacts.dry[chosen], contacts.law[chosen, 1], -1.0))
     return Touching(rows=np.concatenate([np.empty(0, np.int64), *rows]), first=np.cumsum(count) - count, count=count,
                     mu=contacts.friction[chosen], side=contacts.side[chosen].astype(float), **fields | known)
 
@@ -113,6 +135,9 @@ def normal_stiffness(touching, D, P):
     out, motion, rows, slides = np.ones(len(touching.first)), D.copy(), [], {}
     for c, (i, n, mu) in enumerate(zip(touching.first, touching.count, touching.mu)):
         friction = np.linalg.norm(P[i + 1:i + n])
+        if touching.limit[c] >= 0.0:  # joints with dry friction that is not at its limit are held
+            rows += [i + 1] if friction < mu * P[i] * (1.0 - 1e-9) else []
+            continue
         if P[i] > 0.0 and friction > 0.0 and friction >= mu * P[i] * (1.0 - 1e-9):
             motion[:, i] += D[:, i + 1:i + n] @ P[i + 1:i + n] / P[i]  # friction is proportional to the normal force
             slides[c] = len(rows)
@@ -156,6 +181,17 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
     given = (speed > slip_limit) & np.isfinite(mu)
     for e in np.flatnonzero(given):
         direction[e, :contacts.count[touching[e]] - 1] = psi[contacts.tangential(touching[e])] / speed[e]
+    if (moving := given & contacts.dry[touching]).any():  # dry friction of joints that move is a known force
+        rubbed = np.zeros(len(psi))
+        contacts.put_limits(rubbed, psi, touching[moving], np.zeros(moving.sum(), bool))
+        for e in np.flatnonzero(moving):
+            rubbed[contacts.tangential(touching[e])] = contacts.loads(touching[e], rubbed)[0] * direction[e, 0]
+        rest = accelerations(model, contacts, touching[~moving], q, v, tau - G.T @ rubbed, f_ext, slip_limit, tolerance)
+        if rest is None:
+            return None
+        status = np.full(size, SLIDING)
+        status[~moving], direction[~moving] = rest.status, rest.direction
+        return Accelerations(rest.a, rest.lam + rubbed, status, direction)
     closed = touching_of(contacts, touching, given=given, direction=direction)
     found, a, lam, D, P = solve(M, tau - h, G, gamma, equations(model, contacts), closed, tolerance)
     if found != SOLVED:

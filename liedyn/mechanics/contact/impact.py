@@ -41,6 +41,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     impact, against its violation, for events with restitution; `names` are the constraints that close, for messages.
     SingularConfigurationError if the equations contradict each other, or no inertia resists a motion that they permit.
     """
+    restitution, touching = restitution[~contacts.dry[touching]], touching[~contacts.dry[touching]]  # it has no impulse
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     equal = equations(model, contacts)
     c = G @ v - psi
@@ -94,6 +95,7 @@ def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
     It happens where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer
     2002). None if the impulses needed pull, or leave the cone.
     """
+    touching, sliding = touching[~contacts.dry[touching]], [c for c in sliding if not contacts.dry[c]]
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     for stopped in [[c] for c in sliding] + [list(sliding)] * (len(sliding) > 1):
         others, equal = [c for c in touching if c not in stopped], equations(model, contacts)

@@ -34,18 +34,20 @@ from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.vectors import add_multiple, copy_to
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.families.contact import contact, velocity_jets
+from liedyn.mechanics.constraints.families.coupling import rate
 from liedyn.mechanics.constraints.jets import constant
 from liedyn.mechanics.constraints.relative import path_ends, relative_screw, relative_twist, toward_ground
+from liedyn.mechanics.contact.dry_friction import friction_limit, is_dry, limits
 from liedyn.model.constraint_records import holonomic_count, loop_at, loop_count, loop_integer, loop_kind, loop_rows
-from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_COEFFICIENTS, LOOP_FRICTION, LOOP_SIDE, OFF, SLIDING
 from liedyn.model.packed_records import MODEL
 
-SlidingWork = namedtuple("SlidingWork", "direction used drags influence trials solution force")
+SlidingWork = namedtuple("SlidingWork", "direction used drags influence trials solution force known")
 """Arrays for L constraints, of which S are contacts: the previous direction (L, 3) of slip, and that used at this state
 (L, 3); d (S, n) and 1 - C (S, S) of the contacts that slide now, and for each the normal force without friction, the
 scale of the trial force and the number of the constraint (S, 3); N (S); the forces (n) with which a formulation is to
-solve."""
-SLIDING_WORK = types.NamedTuple([*[MATRIX] * 5, VECTOR, VECTOR], SlidingWork)
+solve, and the known ones (n): those of the inputs, and the dry friction of joints that move."""
+SLIDING_WORK = types.NamedTuple([*[MATRIX] * 5, *[VECTOR] * 3], SlidingWork)
 """Its Numba type."""
 SLOW = 1e-10
 """Slip [m/s] below which its direction is rounding."""
@@ -67,6 +69,8 @@ class SlidingFriction:
         psi = G v - b, of which the tangential rows are read.
     lam : ndarray, shape (..., m)
         Multipliers, of which the normal rows are read.
+    speed : ndarray, shape (..., contacts), optional
+        By default those of the slip.
 
     Attributes
     ----------
@@ -76,7 +80,7 @@ class SlidingFriction:
         mu s, column by column: multipliers of the friction of unit normal forces.
     """
 
-    def __init__(self, contacts, slip, lam):
+    def __init__(self, contacts, slip, lam, speed=None):
         self.contacts, self.lam, rows, owner = contacts, lam, [], []
         for c, (first, count) in enumerate(zip(contacts.first.tolist(), contacts.count.tolist())):
             rows += range(first + 1, first + count)
@@ -87,6 +91,11 @@ class SlidingFriction:
         self.size, self.mu = np.sqrt(self._sum(slip * slip)), contacts.friction[self.owner, None]
         self.s = slip / self.size
         self.of_unit = self.mu * self.s * self.belongs
+        if contacts.dry.any():
+            speed = np.sqrt(np.square(slip[..., 0]) @ self.belongs) if speed is None else speed
+            self.limit, self.steepness = limits(contacts.law, speed)
+        else:
+            self.limit = self.steepness = np.zeros(len(contacts.dry))
 
     @functools.cached_property
     def N(self):
@@ -104,6 +113,11 @@ class SlidingFriction:
     def normal(self, lam):
         """Normal force of the contact to which each tangential row belongs."""
         return self.normals(lam)[..., self.owner, :]
+
+    def of_speed(self, u):
+        """Change of the limits of dry friction along a change u of the slip; zero for contacts."""
+        steepness = np.where(self.contacts.dry, self.steepness, 0.0)
+        return steepness[..., None] * (self.belongs.T @ (self.s * u))
 
     def balanced(self, N_0, C):
         """Normal forces N = N_0 + C N."""
@@ -139,7 +153,7 @@ def contact_numbers(model, l):
 def slips(model, l):
     """True if contact l slides with friction."""
     return (loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) == SLIDING
-            and loop_rows(model, l)[1] > holonomic_count(model, l)
+            and loop_rows(model, l)[1] > holonomic_count(model, l) and not is_dry(model, l)
             and model.floats[loop_at(model, l, LOOP_FRICTION)] > 0.0)
 
 
@@ -176,9 +190,28 @@ def put_drags(model, world, f):
 
 
 @kernel_in_place
-def begin_trials(model, world, tau, rubs, f):
+def put_known(model, v, tau, f):
+    """f.known: tau and the dry friction of joints that move, -F s c; its direction s is kept past a reversal."""
+    copy_to(tau, f.known)
+    for l in range(loop_count(model)):
+        if is_dry(model, l) and loop_integer(model, l, LOOP_ACTIVE) == SLIDING:
+            w = rate(model, l, v)
+            s = math.copysign(1.0, f.direction[l, 0] if f.direction[l, 0] != 0.0 else w)
+            f.used[l, 0] = s
+            at = loop_integer(model, l, LOOP_COEFFICIENTS)
+            friction = -friction_limit(model, l, s * w, True) * s
+            for j in range(tau.size):
+                f.known[j] += friction * model.floats[at + j]
+
+
+@kernel_in_place
+def begin_trials(model, world, v, tau, rubs, f):
     """Number of solutions that a formulation needs (1, or 2 plus the sliding contacts), and the first force."""
-    copy_to(tau, f.force)
+    if rubs:
+        put_known(model, v, tau, f)
+    else:
+        copy_to(tau, f.known)
+    copy_to(f.known, f.force)
     count = put_drags(model, world, f) if rubs else 0
     return (1 if count == 0 else count + 2), f.force
 
@@ -189,7 +222,7 @@ def normal_force(model, l, lam):
 
 
 @kernel_in_place
-def next_trial(model, tau, f, k, trials, lam):
+def next_trial(model, f, k, trials, lam):
     """The force of trial k + 1, from the result of trial k. False if friction holds a contact that should slide."""
     count = trials - 2
     if k > count:
@@ -200,7 +233,7 @@ def next_trial(model, tau, f, k, trials, lam):
             f.trials[i, 0] = N
         else:
             f.influence[i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - f.trials[i, 0]) / f.trials[k - 1, 1]
-    copy_to(tau, f.force)
+    copy_to(f.known, f.force)
     if k < count:
         # a force of the expected size, so that differences lose few digits
         f.trials[k, 1] = max(abs(f.trials[k, 0]), 1e-6)
@@ -223,8 +256,16 @@ def keep_directions(f):
 
 
 @kernel_in_place
-def put_friction(model, f, trials, lam):
-    """Multipliers of the friction, in the tangential rows."""
+def put_friction(model, v, rubs, f, trials, lam):
+    """Multipliers of the friction, in the tangential rows, and the limits of dry friction in its empty ones."""
+    for l in range(loop_count(model) if rubs else 0):
+        if is_dry(model, l) and loop_integer(model, l, LOOP_ACTIVE) > OFF:
+            first, _, side, _ = contact_numbers(model, l)
+            slides = loop_integer(model, l, LOOP_ACTIVE) == SLIDING
+            limit = friction_limit(model, l, f.used[l, 0] * rate(model, l, v), slides)
+            lam[first] = -side * limit
+            if slides:
+                lam[first + 1] = limit * f.used[l, 0]
     for i in range(trials - 2):
         l = int(f.trials[i, 2])
         first, rows, _, mu = contact_numbers(model, l)
@@ -235,7 +276,7 @@ def put_friction(model, f, trials, lam):
 def make_sliding_work(robot, contacts):
     """Arrays for a run with these contacts."""
     L, S, n = len(robot.constraint_names), len(contacts.index), robot.nv
-    return SlidingWork(*map(np.zeros, ((L, 3), (L, 3), (S, n), (S, S), (S, 3), S, n)))
+    return SlidingWork(*map(np.zeros, ((L, 3), (L, 3), (S, n), (S, S), (S, 3), S, n, n)))
 
 
 def set_directions(f, index, directions):

@@ -12,7 +12,7 @@ from liedyn.machine.memory import require_memory
 from liedyn.mechanics.contact.contact_state import statuses
 from liedyn.model.calls.boundary import wrenches
 from liedyn.model.constraint_records import refresh
-from liedyn.model.packed import N_ROWS, PackedModel
+from liedyn.model.packed import N_ROWS, OFF, PackedModel
 from liedyn.motion.gradients.equations import element_changes, put_at_rest
 from liedyn.motion.gradients.room import StepDerivatives, make_room
 from liedyn.motion.gradients.step_derivatives import differentiate_steps, make_parts, vary_start
@@ -42,6 +42,9 @@ class Tape:
             raise InputError("Sampled controllers are not differentiated: give inputs over the time grid, or (f, df)")
         self.model = private_model(robot, grid.start)
         self.contacts = one_sided(robot, self.model, (), events)
+        if (dry := self.contacts.dry & (statuses(self.model)[self.contacts.index] != OFF)).any():
+            raise InputError(f"runs with dry friction of joints that sticks are not differentiated: "
+                             f"{', '.join(map(repr, self.contacts.names[dry]))}; smooth friction has a width")
         self.x = make_work(robot, forces, self.inputs, self.contacts, method.tableau.shape[1])
         _, stabilisation, pull = options(method, "nullspace", stabilisation)
         self.o = settings_of(robot, method, "nullspace", stabilisation, pull, 0.0, self.contacts, self.inputs,

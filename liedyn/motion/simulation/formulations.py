@@ -90,7 +90,7 @@ def by_trials(model, settings, work, t, row, q, v, a, lam):
     if not prepare(model, settings, work, t, row, q, v):
         return NOT_FINITE
     found = lam if lam.size == work.lam_stage.size else work.lam_stage
-    trials, force = begin_trials(model, work.world, work.tau, settings.friction, work.friction)
+    trials, force = begin_trials(model, work.world, v, work.tau, settings.friction, work.friction)
     for k in range(trials):
         if is_dense(settings):
             status = solve_dense(model, settings, work, force, a, found)
@@ -98,9 +98,9 @@ def by_trials(model, settings, work, t, row, q, v, a, lam):
             status = solve_nullspace(model, settings, work, force, a)
             if trials > 1 or lam.size > 0:
                 solve_multipliers(model, work.solve, found)
-        if status != 0 or trials > 1 and not next_trial(model, work.tau, work.friction, k, trials, found):
+        if status != 0 or trials > 1 and not next_trial(model, work.friction, k, trials, found):
             return SINGULAR
-    put_friction(model, work.friction, trials, found)
+    put_friction(model, v, settings.friction, work.friction, trials, found)
     return OK
 
 

@@ -50,7 +50,8 @@ def by_forces(run, lam):
         normal, rub = map(np.abs, contacts.loads(c, lam))
         disk = np.multiply(contacts.friction[c], normal, out=np.zeros_like(normal), where=normal > 0.0)
         closed = np.where((rub < disk * (1.0 - 1e-9)) & (count > 1), ON, SLIDING)
-        status[:, index] = np.where(status[:, index] == OFF, OFF, np.where(normal > 0.0, closed, OPEN))
+        status[:, index] = np.where(status[:, index] == OFF, OFF, np.where(
+            (normal > 0.0) | contacts.dry[c], closed, OPEN))
     return status
 
 

@@ -59,9 +59,12 @@ class Surfaces:
     def loads(self, c, lam):
         """Normal force (rows,), and the friction limit minus the friction: infinite if there is no limit."""
         normal, friction = self.contacts.loads(c, lam)
+        limit = self.contacts.friction[c] * normal if self.rubs(c) else normal
+        if self.contacts.dry[c]:  # it cannot let go
+            normal = np.full(len(lam), np.inf)
         if not self.rubs(c) or self.contact_statuses()[c] != ON:
             return normal, np.full(len(lam), np.inf)
-        return normal, self.contacts.friction[c] * normal - friction
+        return normal, limit - friction
 
     def grips(self, c, t, turns, begins):
         """True if a contact is to stick that could as well begin to slide, because it has just alternated between both.

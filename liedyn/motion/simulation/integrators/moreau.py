@@ -45,7 +45,8 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
-from liedyn.mechanics.contact.contact_state import TOUCHING
+from liedyn.mechanics.contact.contact_state import AT_REST, TOUCHING
+from liedyn.mechanics.contact.dry_friction import friction_limit, is_dry
 from liedyn.mechanics.dynamics.terms import terms_in_place
 from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
@@ -86,7 +87,8 @@ def closed_contacts(model, work, h, contacts, start):
     """
     size, rows = contacts.index.size, np.empty(work.psi.size, np.int64)
     closed = Touching(rows, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
-                      np.zeros(size, types.boolean), np.zeros((size, 3)), np.empty(size), np.empty(size))
+                      np.zeros(size, types.boolean), np.zeros((size, 3)), np.empty(size), np.empty(size),
+                      np.full(size, -1.0))
     taken = rows_taken = 0
     for k in range(size):
         begin, many = loop_rows(model, contacts.index[k])
@@ -99,12 +101,16 @@ def closed_contacts(model, work, h, contacts, start):
         closed.shift[taken] = 2.0 * max(middle, 0.0) / h if slow else contacts.bounce[k] * min(0.0, closing)
         closed.first[taken], closed.count[taken] = rows_taken, many
         closed.mu[taken], closed.side[taken] = contacts.friction[k], contacts.side[k]
+        if is_dry(model, contacts.index[k]):
+            w = abs(start[begin + 1])
+            closed.limit[taken] = h * friction_limit(model, contacts.index[k], w, w > AT_REST)
         for r in range(many):
             closed.rows[rows_taken + r] = begin + r
         taken += 1
         rows_taken += many
     return Touching(closed.rows[:rows_taken], closed.first[:taken], closed.count[:taken], closed.mu[:taken],
-                    closed.given[:taken], closed.direction[:taken], closed.side[:taken], closed.shift[:taken])
+                    closed.given[:taken], closed.direction[:taken], closed.side[:taken], closed.shift[:taken],
+                    closed.limit[:taken])
 
 
 @kernel
@@ -240,6 +246,9 @@ def impulse_row(model, settings, work, rows, k, stiff, contacts, room):
     moving = largest_size(room.c)
     for j in range(n):
         room.half[j] = 0.5 * h * (room.after[j] - v_new[j])
+    if max(largest_size(v), largest_size(room.after)) <= AT_REST:  # what rests does not move, held by whatever forces
+        copy_to(q, q_new)
+        room.half[:] = 0.0
     copy_to(q_new, room.q)
     integrate_kernel(model, q_new, room.half, q_new)
     for r in range(m):

@@ -112,7 +112,7 @@ def lift_out(model, settings, work, contacts, room, q):
     for c in range(size):
         rows[c] = loop_rows(model, contacts.index[c])[0]
     touching = Touching(rows, np.arange(size), np.ones(size, np.int64), np.zeros(size), np.zeros(size, types.boolean),
-                        np.zeros((size, 3)), contacts.side, np.zeros(size))
+                        np.zeros((size, 3)), contacts.side, np.zeros(size), np.full(size, -1.0))
     arrays = np.zeros(n), np.empty(n), np.empty(room.force.size)
     _lift_out(model, (settings, work, contacts, touching, room, arrays), Rule(ITERATIONS, 1e-13, DEEPEST, 0.5, np.inf),
               q)
