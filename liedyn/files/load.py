@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liedyn.files.paths import path_of
+from liedyn.files.robot_descriptions import DESCRIPTION, described
+from liedyn.files.text_path import of_text
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, ModelError, shown, suggestion
@@ -76,7 +78,7 @@ def save(robot: Robot, path: PathLike) -> None:
 
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import IO, Any
 
     from liedyn.model.robot import Robot
     from liedyn.typing import PathLike
@@ -87,21 +89,26 @@ READERS = {
     ".xml": "liedyn.files.mjcf:load_mjcf",
     ".sdf": "liedyn.files.sdf:load_sdf",
     ".world": "liedyn.files.sdf:load_sdf",
+    ".xacro": "liedyn.files.xacro:load_xacro",
 }
 """The reader, as module and function, by ending of the file name; it takes the path, and options as keywords."""
 
 _USD = (".usd", ".usda", ".usdc", ".usdz")  # MjSpec.from_file in MuJoCo 4.0's wheel cannot read them
 
 
-def load(source: PathLike, **options: Any) -> Robot:
+def load(source: PathLike | IO[Any], **options: Any) -> Robot:
     """Load a robot.
 
     Parameters
     ----------
-    source : str or Path
-        Name of a bundled robot (:func:`bundled`), or path of a file of one of the kinds in `READERS`.
+    source : str, Path or open file
+        Name of a bundled robot (:func:`bundled`), or path of a file of one of the kinds in `READERS`; the text of such
+        a file, or an open one; or a name of the package robot_descriptions where it is installed,
+        ``"ur10_description"``. Meshes and included files of a text are looked for in the working directory, of an open
+        file beside it.
     **options
-        Options of the reader: for URDF files :func:`load_urdf`, for SDFormat files :func:`load_sdf`.
+        Options of the reader: for URDF files :func:`load_urdf`, for SDFormat files :func:`load_sdf`, for xacro files
+        ``arguments`` (values by name) and those of :func:`load_urdf`.
 
     Returns
     -------
@@ -110,21 +117,31 @@ def load(source: PathLike, **options: Any) -> Robot:
     Raises
     ------
     ModelError
-        Neither a bundled name nor a file of a known kind, or a file that does not describe a robot.
+        Neither a bundled name nor a file or text of a known kind, or one that does not describe a robot.
     InputError
-        An unknown option, or a source that is neither a name nor a path.
+        An unknown option, or a source that is none of these; an open file that cannot be read.
+    LiedynError
+        A package that reads this kind of file, or robot_descriptions, is not installed.
 
     Examples
     --------
     >>> load("loader").loop_names
     ('lift_pin', 'link_pin', 'tilt_pin')
+    >>> load("<robot name='stick'><link name='rod'/></robot>").body_names
+    ('rod',)
     """
+    text = of_text(source)
+    source = source if text is None else text
     kind = path_of(source).suffix.lower()
     if kind in _USD:
         raise ModelError(f"{shown(str(source))}: USD is not read; convert it to URDF or MJCF first, as Isaac Sim's "
                          "URDF exporter does, or a MuJoCo that is built with USD")
+    if kind not in READERS and DESCRIPTION.fullmatch(str(source)) and str(source) not in bundled():
+        return load(described(str(source)), **options)
     reader = by_name(READERS[kind if kind in READERS else ".toml"])
     known = list(inspect.signature(reader).parameters)[1:]
+    if kind == ".xacro":
+        known = [*known[:-1], *list(inspect.signature(by_name(READERS[".urdf"])).parameters)[1:]]
     for option in options:
         if option not in known:
             file = f"a {kind} file" if kind in READERS else "a bundled robot"

@@ -3,12 +3,15 @@
 from contextlib import contextmanager
 from pathlib import Path
 
+from liedyn.files.text_path import TextPath
 from liedyn.machine.errors import InputError, ModelError, cut, shown
 from liedyn.machine.reading import open_regular, read_regular
 
 
 def path_of(source):
-    """`source` as a Path; InputError if it is not a path."""
+    """`source` as a Path, one with a text of its own as it is; InputError if it is not a path."""
+    if isinstance(source, TextPath):
+        return source
     try:
         return Path(source)
     except TypeError:
@@ -17,6 +20,8 @@ def path_of(source):
 
 def read_bytes(path):
     """The bytes of a file; ModelError if it cannot be read, is no regular file, or is larger than 64 MiB."""
+    if isinstance(path, TextPath) and path.data is not None:
+        return path.data
     try:
         return read_regular(path)
     except (OSError, ValueError) as error:  # ValueError: an impossible file name

@@ -1,7 +1,8 @@
 """Robots from SDFormat files, 1.4 to 1.11.
 
 The file's joints are a graph: a spanning tree of it becomes the robot's tree, the others become cut joints of the same
-kind. Visual and collision shapes are read; meshes are never opened, and included files are not searched for.
+kind. Visual and collision shapes are read; meshes are never opened. Included models are put in their places
+(`liedyn.files.sdf_includes`).
 """
 # mypy: ignore-errors
 
@@ -18,6 +19,7 @@ from liedyn.files.file_bodies import declare_bodies, inertial_of
 from liedyn.files.file_bodies import add_friction, require_width
 from liedyn.files.known import SDF, strangers, told
 from liedyn.files.paths import path_of, read_bytes
+from liedyn.files.sdf_includes import FOLDERS, with_included
 from liedyn.files.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.files.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
 from liedyn.files.file_bodies import Shapes, mesh_path
@@ -145,6 +147,7 @@ def _color(element):
     return np.clip(found, 0.0, 1.0).tolist() if len(found) in (3, 4) and np.isfinite(found).all() else None
 
 
+NOT_FOUND = f"which is not found: neither beside the file, nor above it, nor in a folder of {', '.join(FOLDERS)}"
 _VERSIONS = [(1, minor) for minor in range(4, 12)]
 _MOMENTS = ("ixx", "iyy", "izz")
 
@@ -159,7 +162,9 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
     direction are reversed, which does not change their coordinates (but inverts the quaternion of a ball). All others
     close loops: cut joints of the same kinds, closed at zero coordinates, which are the poses of the file. A joint that
     rotates about a point other than the origin of its link has a massless body ``joint frame`` there. Frames keep their
-    names; in models within the model they are named as links are. Gearboxes, and axes that mimic others (``x mimic``),
+    names; in models within the model they are named as links are. Included models (``model://NAME`` and relative
+    paths) are looked for beside the file, in the folders above it, and in those of GZ_SIM_RESOURCE_PATH,
+    IGN_GAZEBO_RESOURCE_PATH, SDF_PATH and GAZEBO_MODEL_PATH. Gearboxes, and axes that mimic others (``x mimic``),
     become couplings. Visual and collision shapes are kept for pictures; sensors and plugins are ignored.
 
     Parameters
@@ -187,8 +192,8 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
     Raises
     ------
     ModelError
-        The file is not SDFormat, includes other files for the model, asks for inertia to be computed from shapes, or
-        does not describe a robot; the message names the element.
+        The file is not SDFormat, includes files for the model that are not there, asks for inertia to be computed from
+        shapes, or does not describe a robot; the message names the element.
     InputError
         `floating_base` is not True or False, or a name is not text.
 
@@ -228,10 +233,16 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
 
 
 def _parse(path):
-    """The element <sdf> of a known version; elements in its own namespace lose their prefix."""
+    """The element <sdf> of a known version, with included models in their places."""
     xml = parse(read_bytes(path), "sdf", "SDFormat")
-    root = SdfElement(xml, "sdf")
-    version = root.text("version")
+    _as_now(xml)
+    with_included(xml, path, _as_now)
+    return SdfElement(xml, "sdf")
+
+
+def _as_now(xml):
+    """Bring the root of a file of a known version into the form of today's."""
+    version = SdfElement(xml, "sdf").text("version")
     first, last = ((".".join(map(str, each))) for each in (_VERSIONS[0], _VERSIONS[-1]))
     if version not in {f"{major}.{minor}" for major, minor in _VERSIONS}:
         raise ModelError(f"sdf, version: {first} to {last} are read, got {shown(version)}")
@@ -239,7 +250,6 @@ def _parse(path):
         for axis in [each for tag in ("axis", "axis2") for each in xml.iter(tag)]:
             if axis.find("use_parent_model_frame") is None:
                 ElementTree.SubElement(axis, "use_parent_model_frame").text = "true"
-    return root
 
 
 def _choose(root, name, left):
@@ -252,10 +262,9 @@ def _choose(root, name, left):
     models = [each.text("name") for each in element.named("model")]
     included = [each.word("uri", "?") for each in element.all("include") + root.all("include")]
     if not models:
-        raise ModelError("holds no <model>" + (f", but includes {listed(included)}: files are not looked for"
-                                               if included else ""))
+        raise ModelError("holds no <model>" + (f", but includes {listed(included)}, {NOT_FOUND}" if included else ""))
     if included:
-        left["left out the files it includes"] = included
+        left["left out included files that are not there"] = included
     if name is None and len(models) > 1:
         raise ModelError(f"holds {len(models)} models, {listed(models)}: name one, model={shown(models[0])}")
     name = models[0] if name is None else name
@@ -366,8 +375,7 @@ def _is_static(scope):
 def _refuse(scope, left):
     """Raise errors for unsupported parts of a model, and note ignored ones."""
     for each in scope.element.all("include"):
-        raise ModelError(f"{scope.element.owner}: includes {shown(each.word('uri', ''))}: files are not looked for; "
-                         "give one in which the model is written out, as `gz sdf -p` prints it")
+        raise ModelError(f"{scope.element.owner}: includes {shown(each.word('uri', ''))}, {NOT_FOUND}")
     for element in scope.element.xml.iter("pose"):
         if element.get("frame"):
             left["ignored frames of poses, which SDFormat calls relative_to"].append(element.get("frame"))

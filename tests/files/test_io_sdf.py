@@ -312,7 +312,7 @@ WORLD = f"""<sdf version="1.9"><world name="w"><gravity>0 0 -3.7</gravity><inclu
 def test_worlds(tmp_path):
     path = tmp_path / "mars.world"
     path.write_text(WORLD.format(""))
-    with pytest.warns(ModelWarning, match="mars.world: left out the files it includes: 'model://sun'"):
+    with pytest.warns(ModelWarning, match="mars.world: left out included files that are not there: 'model://sun'"):
         robot = ld.load(path)
     assert robot.gravity.tolist() == [0, 0, -3.7] and robot.joint_names == ("leash",)
     np.testing.assert_allclose(at_home(robot, "hull"), pose(5, 0, 1))

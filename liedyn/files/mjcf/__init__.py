@@ -18,6 +18,7 @@ from liedyn.files.mjcf.documents import looked_through
 from liedyn.files.mjcf.passive import declare_tendons
 from liedyn.files.mjcf.reader import BALL, Reader
 from liedyn.files.paths import path_of
+from liedyn.files.text_path import TextPath
 from liedyn.machine.errors import LiedynError, ModelError, cut, errors_at, listed
 from liedyn.machine.texts import printable
 from liedyn.model.validation import warn
@@ -103,7 +104,11 @@ def compiled(path):
     if looked_through(path) == "robot":  # a URDF file, which MuJoCo reads without its loops and friction
         raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
     with _parsing(mujoco):
-        spec = mujoco.MjSpec.from_file(str(path))
+        if isinstance(path, TextPath):
+            spec = mujoco.MjSpec.from_string(path.data.decode("utf-8-sig"))
+            spec.modelfiledir = str(path.parent)
+        else:
+            spec = mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False
         spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles would need a simulation
         looks = geoms.leave_shapes(mujoco, spec, path.parent)
