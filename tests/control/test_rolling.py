@@ -174,3 +174,20 @@ def test_a_reference_is_carried_along_what_is_left_out(left):
 def test_what_is_no_group_is_not_carried():
     assert not any(is_group(np.array([AXES.index(name) for name in left.split()])) for left in (
         "rx ry", "rz x", "rz x z", "rx ry rz x", "rx ry z"))
+
+
+def test_pictures_of_gains():
+    pytest.importorskip("matplotlib").use("Agg")
+    loader = ld.load("loader")
+    schedule = ld.gain_schedule(loader, {"boom": [0.0, 0.1, 0.2], "bucket": [-0.2, 0.2]}, 100.0, 1e-9)
+    axes = schedule.plot("bucket")
+    assert len(axes) == 3 and axes[-1].get_xlabel() == "bucket"
+    # a line for each state, and each node of the other name; named once
+    assert len(axes[0].lines) == 4 * 3
+    assert [text.get_text() for text in axes[0].get_legend().texts] == list(schedule.states)
+    assert np.allclose(axes[0].lines[0].get_ydata(), schedule.K[0, :, 0, 0])
+    for wrong in ("bukcet", 3, np.zeros(2)):
+        with pytest.raises(InputError, match="is not in the grid"):
+            schedule.plot(wrong)
+    with pytest.raises(InputError, match="axes must be 3"):
+        schedule.plot(axes=axes[:2])

@@ -104,8 +104,9 @@ def test_both_ways_in_one_call():
     assert np.array_equal(both["velocity:lean"], both.v[:, bicycle.velocity_index("lean")])
     with pytest.raises(InputError, match="nothing called 'laen' on the branch"):
         assert both["laen"] is None
-    with pytest.raises(InputError, match="direction must be 1, -1 or 'both'"):
-        ld.continuation(*given, direction="back")
+    for wrong in ("back", 2, True, 1.0, np.ones(2), None):
+        with pytest.raises(InputError, match="direction must be 1, -1 or 'both'"):
+            ld.continuation(*given, direction=wrong)
 
 
 def test_pictures_of_branches():

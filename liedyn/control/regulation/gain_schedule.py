@@ -113,7 +113,7 @@ class GainSchedule:
         from liedyn.machine.texts import drawn
 
         over = self.names[0] if over is None else over
-        if over not in self.names:
+        if not isinstance(over, str) or over not in self.names:
             raise InputError(f"over: {shown(over)} is not in the grid, {suggestion(shown(over), self.names)}")
         k, inputs = self.names.index(over), self._models.inputs
         x, K, s = self.grid[k], *(np.moveaxis(each, k, 0) for each in (self.K, self.eigenvalues.real.max(axis=-1)))

@@ -99,7 +99,7 @@ class Branch:
         the largest real part of the eigenvalues.
         """
         columns = self._columns(self)
-        if name not in columns:
+        if not isinstance(name, str) or name not in columns:
             raise InputError(f"nothing called {shown(name)} on the branch, {suggestion(shown(name), tuple(columns))}")
         return columns[name]
 
@@ -231,7 +231,7 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
         raise InputError(f"span must be (lowest, highest), got {shown(span.tolist())}")
     step, points = positive("step", step), whole("points", points, 1)
-    if isinstance(direction, bool) or direction not in (1, -1, "both"):
+    if type(direction) not in (int, str) or direction not in (1, -1, "both"):
         raise InputError(f"direction must be 1, -1 or 'both', got {shown(direction)}")
     longest = positive("longest", longest)
     if watches(robot):
