@@ -9,15 +9,18 @@
     (7, 7)
 
 A state is a column, several are several columns: functions of n of them are one call of liedyn's batches, and have
-block-diagonal Jacobians. Derivatives are the library's own, exact to rounding; there are no second ones: give solvers
-approximate Hessians, to Ipopt ``{"ipopt.hessian_approximation": "limited-memory"}``. Functions are computed on MX and
-on numbers, not on SX, which cannot call back. They live as long as Python does, as expressions do not keep them alive.
+block-diagonal Jacobians. Derivatives are the library's own, exact to rounding. Those of `rnea`, `pose`,
+`forward_kinematics` and, for trees, `forward_dynamics` have derivatives themselves, so that Ipopt has exact Hessians;
+with others let it approximate them, ``{"ipopt.hessian_approximation": "limited-memory"}``. Functions are computed on MX
+and on numbers, not on SX, which cannot call back. They live as long as Python does, as expressions do not keep them
+alive.
 Needs CasADi: the extra ``casadi``.
 """
 # mypy: ignore-errors
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -124,11 +127,21 @@ class _Jacobian(_Callback):
         return _blocks(self.operation, self.count)[i]
 
     def has_jacobian(self):
-        return True  # so that CasADi asks for it, and gets the reason
+        return True
 
-    def get_jacobian(self, *ignored):
-        raise LiedynError("liedyn.casadi has no second derivatives: let the solver approximate Hessians, Ipopt by "
-                          "{'ipopt.hessian_approximation': 'limited-memory'}")
+    def get_jacobian(self, name, names_in, names_out, options):
+        try:
+            self.operation.require_second()
+        except LiedynError as error:
+            raise LiedynError(f"{error}; let the solver approximate Hessians, Ipopt by "
+                              "{'ipopt.hessian_approximation': 'limited-memory'}") from None
+        return _Second(name, self.operation, self.count, options)
+
+    def has_jac_sparsity(self, o, i):
+        return _has_second(self.operation)
+
+    def get_jac_sparsity(self, o, i, symmetric):
+        return _cubes(self.operation, self.count)[o * (len(self.sizes[0]) + len(self.sizes[1])) + i]
 
     def eval_buffer(self, given, wanted):
         matrices = self.operation.map.dense(self.operation.differentiate(*self.states(given))[1])
@@ -136,6 +149,64 @@ class _Jacobian(_Callback):
             if place is not None:  # column by column
                 np.frombuffer(place)[:] = np.swapaxes(block, -1, -2)[:, pattern.T].ravel()
         return 0
+
+
+class _Second(_Callback):
+    """The derivatives of the blocks of a Jacobian by the arguments; results and the Jacobian itself are ignored."""
+
+    def get_n_in(self):
+        return _Jacobian.get_n_in(self) + _Jacobian.get_n_out(self)
+
+    def get_n_out(self):
+        return _Jacobian.get_n_in(self) * _Jacobian.get_n_out(self)
+
+    def get_sparsity_in(self, i):
+        given = _Jacobian.get_n_in(self)
+        if i < given:
+            return _Jacobian.get_sparsity_in(self, i)
+        return casadi.Sparsity(*_blocks(self.operation, self.count)[i - given].shape)
+
+    def get_sparsity_out(self, i):
+        return _cubes(self.operation, self.count)[i]
+
+    def has_jacobian(self):
+        return True  # so that CasADi asks for it, and gets the reason
+
+    def get_jacobian(self, *ignored):
+        raise LiedynError("liedyn.casadi has no third derivatives")
+
+    def eval_buffer(self, given, wanted):
+        arguments, every = len(self.sizes[0]), _Jacobian.get_n_in(self)
+        for k, H in enumerate(self.operation.second(*self.states(given))):
+            place = wanted[k // arguments * every + k % arguments]
+            if place is not None:  # by the argument of the block, then along its columns, then by the other argument
+                np.frombuffer(place)[:] = H.transpose(0, 3, 2, 1).ravel()
+        return 0
+
+
+def _has_second(operation):
+    """True if second derivatives are known."""
+    with contextlib.suppress(LiedynError):
+        operation.require_second()
+        return True
+    return False
+
+
+@remembered
+def _cubes(operation, count):
+    """Sparsities of the derivatives of all blocks of a Jacobian by all its inputs: for each state its own arguments."""
+    found, states = [], np.arange(count)[:, None, None, None]
+    sizes, results = operation.map.arguments, operation.map.results
+    for y, x in operation.map.shapes():
+        rows, columns = y * count, x * count
+        for other in sizes:
+            z, c, r = np.arange(other)[:, None, None], np.arange(x)[:, None], np.arange(y)
+            row = ((states * x + c) * rows + states * y + r) + 0 * z
+            column = states * other + z + 0 * row
+            found.append(casadi.Sparsity.triplet(rows * columns, other * count, row.ravel().tolist(),
+                                                 column.ravel().tolist()))
+        found += [casadi.Sparsity(rows * columns, each * count) for each in results]
+    return found
 
 
 @remembered

@@ -10,7 +10,8 @@
 
 Derivatives are the library's own, exact to rounding. A function calls back to liedyn on the host, once for a whole
 batch (`jax.pure_callback`); its tangents are products with matrices that come back with it, so JAX transposes them for
-the reverse direction. There are no second derivatives. Needs JAX: the extra ``jax``.
+the reverse direction. Those of `rnea`, `pose`, `forward_kinematics` and, for trees, `forward_dynamics` have derivatives
+themselves, exact too: ``jax.hessian``. Needs JAX: the extra ``jax``.
 """
 
 from __future__ import annotations
@@ -82,9 +83,24 @@ def _differentiable(operation):
         wanted = tuple(jax.ShapeDtypeStruct((*lead, *shape), float) for shape in operation.map.shapes())
         return _host(operation.differentiate, (_results(operation, x), wanted), x)
 
-    @matrices.defjvp
-    def no_second_derivatives(x, dx):
-        raise LiedynError(f"liedyn.jax has no second derivatives: {type(operation).__name__} was differentiated twice")
+    @jax.custom_jvp
+    def second(*x):
+        lead, shapes = _lead(operation, x), operation.map.shapes()
+        wanted = tuple(jax.ShapeDtypeStruct((*lead, *shape, other), float)
+                       for shape in shapes for other in operation.map.arguments)
+        return _host(operation.second, wanted, x)
+
+    @second.defjvp
+    def no_third_derivatives(x, dx):
+        raise LiedynError(f"liedyn.jax has no third derivatives: {type(operation).__name__} was differentiated again")
+
+    def turns(x, dx):
+        operation.require_second()
+        (found, slopes), lead = matrices(*x), _lead(operation, x)
+        moved = [None if type(d) is SymbolicZero else d.reshape(*lead, -1) for d in dx]
+        changes = operation.map.forward(jnp, jax.lax.scan, slopes, moved)
+        bent = operation.map.bend(second(*x), moved, slopes)
+        return (found, slopes), (tuple(y.reshape(each.shape) for y, each in zip(changes, found)), tuple(bent))
 
     def tangents(x, dx):
         (found, slopes), lead = matrices(*x), _lead(operation, x)
@@ -93,6 +109,7 @@ def _differentiable(operation):
         return found, tuple(change.reshape(each.shape) for change, each in zip(changes, found))
 
     function.defjvp(tangents, symbolic_zeros=True)
+    matrices.defjvp(turns, symbolic_zeros=True)
     return function
 
 

@@ -8,7 +8,8 @@
     >>> tau.grad.shape
     torch.Size([7])
 
-Derivatives are the library's own, exact to rounding; there are no second ones. Tensors are on the CPU. liedyn computes
+Derivatives are the library's own, exact to rounding. Those of `rnea`, `pose`, `forward_kinematics` and, for trees,
+`forward_dynamics` have derivatives themselves: ``torch.func.hessian``. Tensors are on the CPU. liedyn computes
 in double precision: tensors of other precisions are converted, and results are of the precision that PyTorch gives to
 operations on all the arguments, so that of float32 alone they are float32. Needs PyTorch: the extra ``torch``.
 """
@@ -106,6 +107,7 @@ class _Function(_Differentiable):
 
     @staticmethod
     def jvp(ctx, _, *changes):
+        _require_one_forward()
         found = ctx.operation.map.forward(_TOOLS, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
                                           [d if d is None else d.reshape(*ctx.lead, -1) for d in changes])
         return tuple(y.reshape(ctx.lead + shape) for y, shape in zip(found, ctx.operation.results.values()))
@@ -116,7 +118,7 @@ class _Function(_Differentiable):
 
 
 class _Matrices(_Differentiable):
-    """The matrices of an operation's derivative, which have no derivatives themselves."""
+    """The matrices of an operation's derivative."""
 
     @staticmethod
     def forward(operation, *x):
@@ -124,19 +126,63 @@ class _Matrices(_Differentiable):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.name = type(inputs[0]).__name__
+        ctx.operation, *x = inputs
+        ctx.save_for_backward(*x, *output)
+        ctx.save_for_forward(*x, *output)
+        ctx.lead = x[0].shape[:x[0].ndim - len(next(iter(ctx.operation.arguments.values())))]
 
     @staticmethod
     def backward(ctx, *gradients):
-        raise LiedynError(f"liedyn.torch has no second derivatives: {ctx.name} was differentiated twice")
+        found = ctx.operation.map.unbend(_second(ctx), gradients)
+        return None, *(x.reshape(ctx.lead + shape) for x, shape in zip(found, ctx.operation.arguments.values()))
 
     @staticmethod
-    def jvp(ctx, *changes):
-        raise LiedynError(f"liedyn.torch has no second derivatives: {ctx.name} was differentiated twice")
+    def jvp(ctx, _, *changes):
+        moved = [d if d is None else d.reshape(*ctx.lead, -1) for d in changes]
+        return tuple(ctx.operation.map.bend(_second(ctx), moved, ctx.saved_tensors[len(moved):]))
 
     @staticmethod
     def vmap(info, places, operation, *x):
         return _batched(_Matrices, info, places, operation, x)
+
+
+class _Second(_Differentiable):
+    """The second derivatives of an operation, which have no derivatives themselves."""
+
+    @staticmethod
+    def forward(operation, *x):
+        return _tensors(operation.second(*(each.detach() for each in x)))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.name = type(inputs[0]).__name__
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise LiedynError(f"liedyn.torch has no third derivatives: {ctx.name} was differentiated again")
+
+    @staticmethod
+    def jvp(ctx, *changes):
+        raise LiedynError(f"liedyn.torch has no third derivatives: {ctx.name} was differentiated again")
+
+    @staticmethod
+    def vmap(info, places, operation, *x):
+        return _batched(_Second, info, places, operation, x)
+
+
+def _second(ctx):
+    """The second derivatives where the matrices of this context are."""
+    ctx.operation.require_second()
+    return _Second.apply(ctx.operation, *ctx.saved_tensors[:len(ctx.operation.arguments)])
+
+
+def _require_one_forward():
+    """LiedynError for forward mode within forward mode, in which PyTorch loses what users' functions contribute."""
+    inside = getattr(torch._C, "_functorch", None)
+    transforms = (inside.get_interpreter_stack() or ()) if hasattr(inside, "get_interpreter_stack") else ()
+    if sum("Jvp" in str(each.key()) for each in transforms) > 1:
+        raise LiedynError("PyTorch does not differentiate functions of others forward twice: take torch.func.hessian, "
+                          "or jacrev for one of both")
 
 
 def _scan(function, carried, sequences):

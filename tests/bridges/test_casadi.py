@@ -179,6 +179,42 @@ def test_equations_by_newtons_method():
     assert off(ld.rnea(PANDA, found, np.zeros(7), np.zeros(7)), tau) < 1e-9
 
 
+def test_second_derivatives():
+    """Of several states at once; sparse, a block for each state."""
+    q, v, x = states(PANDA)
+    given, weights = symbols(q, v, x), np.random.default_rng(1).normal(size=(7, len(q)))
+    for function, second in ((bridge.rnea, ld.rnea_second_derivatives),
+                             (lambda *x: bridge.forward_dynamics(*x).a, ld.aba_second_derivatives)):
+        weighted = casadi.dot(weights, function(PANDA, *given))
+        hessian, gradient = casadi.hessian(weighted, given[0])
+        mixed = casadi.jacobian(gradient, given[2])
+        assert hessian.nnz() == mixed.nnz() == len(q) * 49
+        expected = second(PANDA, q, v, x, weights=weights.T)
+        found = casadi.Function("f", given, [hessian, mixed])(q.T, v.T, x.T)
+        for actual, each in zip(found, (expected[0], expected[3])):
+            assert off(actual.full(), block_diag(*each)) < 1e-11
+    q, v, x = (each[:2] for each in states(TREE))
+    at, weights = casadi.MX.sym("q", *q.T.shape), np.random.default_rng(1).normal(size=(TREE.nv, 2))
+    hessian, _ = casadi.hessian(casadi.dot(weights, bridge.rnea(TREE, at, v.T, x.T)), at)
+    expected = np.einsum("bi,bijk->bjk", weights.T, operations.inverse_dynamics(TREE).second(q, v, x)[0])
+    assert off(casadi.Function("f", [at], [hessian])(q.T).full(), block_diag(*expected)) < 1e-11
+
+
+def test_ipopt_with_exact_hessians():
+    """The same optimum as with limited memory, in fewer iterations; the Hessian of the constraint is in it."""
+    q, point = casadi.MX.sym("q", 7), ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3] + [0.05, 0.2, -0.1]
+    effort = casadi.sumsqr(bridge.rnea(PANDA, q, [0.0] * 7, [0.0] * 7)) / 1e3 + casadi.sumsqr(q - PANDA.home)
+    problem = {"x": q, "f": effort, "g": bridge.pose(PANDA, q, "panda_hand")[:3, 3]}
+    quiet = {name: value for name, value in LIMITED_MEMORY.items() if "hessian" not in name}
+    found, iterations = [], []
+    for options in (LIMITED_MEMORY, quiet):
+        solver = casadi.nlpsol("solver", "ipopt", problem, options | {"ipopt.tol": 1e-10})
+        found.append(solver(x0=PANDA.home, lbg=point, ubg=point)["x"].full())
+        assert solver.stats()["success"]
+        iterations.append(solver.stats()["iter_count"])
+    assert off(*found) < 1e-6 and iterations[1] < iterations[0]
+
+
 def test_ipopt():
     """The hand to a point with the least torques that gravity asks for: the optimum of Lagrange's conditions."""
     q, point = casadi.MX.sym("q", 7), ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3] + [0.05, 0.1, -0.1]
@@ -212,7 +248,10 @@ def test_what_is_wrong_is_said():
     with pytest.raises(RuntimeError, match="q is not finite"):
         casadi.Function("f", [q], [bridge.rnea(PANDA, q, rest, rest)])(np.nan * rest)
     with pytest.raises(RuntimeError, match="no second derivatives.*limited-memory"):
-        casadi.hessian(casadi.sumsqr(bridge.rnea(PANDA, q, rest, rest)), q)
+        casadi.hessian(casadi.sumsqr(bridge.step(PANDA, q, rest, rest, 0.01).v), q)
+    arm, tau = casadi.MX.sym("q", 4), casadi.MX.sym("tau", 4)
+    with pytest.raises(RuntimeError, match="not for 'five_bar'.*limited-memory"):
+        casadi.hessian(casadi.sumsqr(bridge.forward_dynamics(FIVE_BAR, arm, [0.0] * 4, tau).a), arm)
 
 
 def test_without_casadi():

@@ -9,7 +9,7 @@ from mechanisms import MOVING_KINDS, random_tree
 from test_energy import STENCIL
 
 import liedyn as ld
-from liedyn.bridges.differentiable import inertia, operations, runs
+from liedyn.bridges.differentiable import changed_model, operations, runs
 from liedyn.bridges.differentiable.maps import Chain
 from liedyn.bridges.differentiable.quaternions import rates, rotations, tangent, with_unit_quaternions
 
@@ -79,6 +79,41 @@ def test_derivatives_by_numbers_are_those_of_differences(robot, name):
     for i in range(len(x)):
         for actual, expected in zip(matrices[i::len(x)], differences(operation, x, i)):
             assert off(actual, expected) < 1e-9
+
+
+@pytest.mark.validation("second derivatives of bridges by the numbers of arguments", robots="panda, random tree",
+                        oracle="Differences of sixth order")
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("robot", ["panda", "all joints"])
+def test_second_derivatives_by_numbers(robot, name):
+    """Of every block of the Jacobian along a direction of each argument, for quaternions of any length."""
+    operation, rng = OPERATIONS[name](ROBOTS[robot]()), np.random.default_rng(2)
+    x = arguments(operation, rng)
+    second, count = operation.second(*x), len(x)
+    for i, along in enumerate(rng.normal(size=each.shape) for each in x):
+
+        def blocks(t, i=i, along=along):
+            return operation.differentiate(*x[:i], x[i] + t * along, *x[i + 1:])[1]
+
+        moved = [(45.0 * (b - a) - 9.0 * (d - c) + (f - e)) / 0.06 for a, b, c, d, e, f in zip(
+            *(blocks(t) for t in (-1e-3, 1e-3, -2e-3, 2e-3, -3e-3, 3e-3)))]
+        for k, each in enumerate(moved):
+            found = (second[k * count + i] @ along[:, None, :, None])[..., 0]
+            assert found.shape == each.shape
+            if each.size:
+                assert np.abs(found - each).max() <= 1e-9 * max(1.0, np.abs(each).max())
+
+
+def test_what_has_no_second_derivatives():
+    arm = ld.load("five_bar")
+    for operation, said in ((operations.forward_dynamics(arm), "not for 'five_bar'"),
+                            (operations.forward_dynamics(springs()), "trees without force elements"),
+                            (runs.step(arm, 0.01), "those of Step are not known"),
+                            (changed_model.operation(operations.inverse_dynamics, arm, (), True), "by inertia are")):
+        x = [np.zeros(shape) for shape in operation.arguments.values()]
+        x[0][:] = operation.robot.home
+        with pytest.raises(ld.LiedynError, match=said):
+            operation.second(*x)
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -179,7 +214,7 @@ def test_inertial_parameters(make, options, robot):
     """Others for each state; derivatives along a direction in which all bodies stay bodies that can exist."""
     robot, rng = ROBOTS[robot]() if robot in ROBOTS else ld.load(robot), np.random.default_rng(8)
     options = (H, (4, robot.nv)) if make is runs.rollout else options
-    operation = inertia.operation(make, robot, options, "given")
+    operation = changed_model.operation(make, robot, options, "given")
     if robot.row_names:
         q, v = consistent(robot, rng, 2)
     else:

@@ -72,6 +72,42 @@ def test_quaternions_in_both_directions():
     check_grads(lambda q: bridge.pose(TREE, q, TREE.body_names[-1]), (q,), order=1)
 
 
+TWICE = {"hessian": lambda f: jax.hessian(f), "reverse twice": lambda f: jax.jacrev(jax.jacrev(f)),
+         "forward twice": lambda f: jax.jacfwd(jax.jacfwd(f)), "jit": lambda f: jax.jit(jax.hessian(f)),
+         "vmap": lambda f: lambda q: jax.vmap(jax.hessian(f))(jnp.stack([q, q]))[1],
+         "jit, vmap": lambda f: lambda q: jax.jit(jax.vmap(jax.jacfwd(jax.jacrev(f))))(jnp.stack([q, q]))[0]}
+
+
+@pytest.mark.parametrize("way", TWICE)
+def test_second_derivatives(way):
+    q, v, x = (each[0] for each in states(PANDA))
+    for function, expected in (
+            (lambda q: bridge.rnea(PANDA, q, v, x), ld.rnea_second_derivatives(PANDA, q, v, x)[0]),
+            (lambda q: bridge.forward_dynamics(PANDA, q, v, x).a, ld.aba_second_derivatives(PANDA, q, v, x)[0])):
+        assert off(TWICE[way](function)(q), expected) < 1e-11
+    mixed = jax.jacfwd(jax.jacrev(bridge.rnea, argnums=2), argnums=3)(PANDA, q, v, x)
+    assert np.abs(mixed).max() == 0.0  # inverse dynamics has no term with v and a
+    mixed = jax.jacrev(jax.jacfwd(bridge.rnea, argnums=1), argnums=3)(PANDA, q, v, x)
+    assert off(mixed, ld.rnea_second_derivatives(PANDA, q, v, x)[3]) < 1e-11
+
+
+def test_newtons_method_on_a_balance_of_effort_and_place():
+    """jax.hessian of a cost in q alone converges quadratically."""
+    point = ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3] + 0.03
+
+    def cost(q):
+        miss = bridge.pose(PANDA, q, "panda_hand")[:3, 3] - point
+        effort = bridge.rnea(PANDA, q, [0.0] * 7, [0.0] * 7)
+        return 10.0 * miss @ miss + 1e-4 * effort @ effort + ((q - PANDA.home) ** 2).sum()
+
+    q, sizes = jnp.array(PANDA.home), []
+    for _ in range(7):
+        slope = jax.grad(cost)(q)
+        sizes.append(float(jnp.abs(slope).max()))
+        q = q - jnp.linalg.solve(jax.hessian(cost)(q), slope)
+    assert sizes[-1] < 1e-9 * sizes[0]
+
+
 def test_vmap_over_some_arguments_only():
     q, v, x = states(PANDA)
     found = jax.jit(jax.vmap(lambda q, x: bridge.rnea(PANDA, q, v[0], x), in_axes=(0, 1)))(q, x.T)
@@ -239,8 +275,12 @@ def test_what_is_wrong_is_said():
         bridge.pose(PANDA, q, "hnd")
     with pytest.raises(jax.errors.JaxRuntimeError, match="q is not finite"):
         jax.block_until_ready(jax.jit(lambda q: bridge.rnea(PANDA, q, rest, rest))(np.nan * q))
-    with pytest.raises(ld.LiedynError, match="no second derivatives: Rnea"):
-        jax.hessian(lambda q: bridge.rnea(PANDA, q, rest, rest)[0])(q)
+    with pytest.raises(ld.LiedynError, match="no third derivatives: Rnea"):
+        jax.jacfwd(jax.hessian(lambda q: bridge.rnea(PANDA, q, rest, rest)[0]))(q)
+    for function in (lambda tau: bridge.forward_dynamics(FIVE_BAR, FIVE_BAR.home, [0.0] * 4, tau[:4]).a[0],
+                     lambda tau: bridge.step(PANDA, q, rest, tau, 0.01).v[0]):
+        with pytest.raises(ld.LiedynError, match="no second derivatives"):
+            jax.hessian(function)(rest)
 
 
 @pytest.mark.parametrize("program, said", [

@@ -54,6 +54,29 @@ def test_jacobians_are_the_librarys(direction, many):
             assert off(actual, each) < 1e-12
 
 
+TWICE = {"hessian": torch.func.hessian, "reverse twice": lambda f: torch.func.jacrev(torch.func.jacrev(f)),
+         "reverse of forward": lambda f: torch.func.jacrev(torch.func.jacfwd(f)),
+         "vmap": lambda f: lambda q: torch.func.vmap(torch.func.jacfwd(torch.func.jacrev(f)))(torch.stack([q, q]))[1],
+         "autograd": lambda f: lambda q: torch.stack([torch.autograd.functional.hessian(
+             lambda q, i=i: f(q)[i], q) for i in range(7)])}
+
+
+@pytest.mark.parametrize("way", TWICE)
+def test_second_derivatives(way):
+    q, v, x = (each[0] for each in states(PANDA))
+    for function, expected in (
+            (lambda q: bridge.rnea(PANDA, q, v, x), ld.rnea_second_derivatives(PANDA, q, v, x)[0]),
+            (lambda q: bridge.forward_dynamics(PANDA, q, v, x).a, ld.aba_second_derivatives(PANDA, q, v, x)[0])):
+        assert off(TWICE[way](function)(q), expected) < 1e-11
+
+
+def test_gradgradcheck():
+    """PyTorch's own differences of gradients, with quaternions and batches."""
+    q, v, x = (each.requires_grad_() for each in states(TREE, 2))
+    assert torch.autograd.gradgradcheck(lambda *x: bridge.rnea(TREE, *x), (q, v, x), atol=1e-4)
+    assert torch.autograd.gradgradcheck(lambda q: bridge.pose(TREE, q, TREE.body_names[-1]), (q,), atol=1e-4)
+
+
 def test_gradcheck():
     """PyTorch's own differences, forwards and in reverse, for batches of seeds too."""
     q, v, x = (each.requires_grad_() for each in states(PANDA, 2))
@@ -159,8 +182,14 @@ def test_what_is_wrong_is_said():
     with pytest.raises(ld.InputError, match="expected a Robot"):
         bridge.rnea("panda", q, REST, REST)
     for hessian in (torch.func.hessian, lambda f: lambda q: torch.autograd.functional.hessian(f, q)):
-        with pytest.raises(ld.LiedynError, match="no second derivatives: Rnea"):
-            hessian(lambda q: bridge.rnea(PANDA, q, REST, REST)[0])(q)
+        with pytest.raises(ld.LiedynError, match="no second derivatives"):
+            hessian(lambda tau: bridge.step(PANDA, q, REST, tau, 0.01).v[0])(REST)
+        with pytest.raises(ld.LiedynError, match="not for 'five_bar'"):
+            hessian(lambda tau: bridge.forward_dynamics(FIVE_BAR, FIVE_BAR.home, REST[:4], tau).a[0])(REST[:4])
+    with pytest.raises(ld.LiedynError, match="forward twice"):  # PyTorch would make zeros of it
+        torch.func.jacfwd(torch.func.jacfwd(lambda q: bridge.rnea(PANDA, q, REST, REST)[0]))(q)
+    with pytest.raises(ld.LiedynError, match="no third derivatives: Rnea"):
+        torch.func.jacrev(torch.func.hessian(lambda q: bridge.rnea(PANDA, q, REST, REST)[0]))(q)
 
 
 def test_without_pytorch():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.bridges.differentiable.operations import Operation
-from liedyn.machine.errors import InputError, shown, suggestion
+from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
 from liedyn.model.inertial_parameters import with_inertial_parameters
 from liedyn.model.remembered import remembered
 from liedyn.tasks.operating_points.continuation_parameters import Parameters
@@ -75,6 +75,11 @@ class OfModel(Operation):
         count, wanted = len(self.results), self.given.wanted()
         found = self._each(lambda operation, *x: sum(operation.differentiate(*x, **wanted), ()), x)
         return found[:count], found[count:]
+
+    def require_second(self):
+        """LiedynError: they are not known by numbers of the model."""
+        raise LiedynError(f"no second derivatives: those of {self.make.__name__} by {self.given.name} are not known; "
+                          f"leave out {self.given.name}")
 
     def _each(self, function, x):
         """Evaluates a function of an operation and its arguments, for each set of numbers with its own robot."""

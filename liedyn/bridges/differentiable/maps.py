@@ -48,6 +48,18 @@ class Blocks:
         return [sum((times(A, x) for A, x in zip(row, changes) if x is not None), tools.zeros_like(row[0][..., 0]))
                 for row in rows]
 
+    def bend(self, second, changes, matrices):
+        """Changes of the matrices, from the second derivatives (`Operation.second`) and changes of the arguments."""
+        count = len(self.arguments)
+        return [sum((times(H, x[..., None, :]) for H, x in zip(second[count * k:], changes) if x is not None),
+                    0.0 * A) for k, A in enumerate(matrices)]
+
+    def unbend(self, second, gradients):
+        """Gradients by the arguments, from the gradients by the matrices."""
+        count = len(self.arguments)
+        return [sum((H * G[..., None]).sum((-3, -2)) for H, G in zip(second[k::count], gradients))
+                for k in range(count)]
+
     def reverse(self, tools, scan, matrices, gradients):
         """Gradients by the arguments, from the gradients by the results."""
         count = len(self.arguments)

@@ -2,9 +2,9 @@
 
 An `Operation` does not depend on any framework. Its arguments and results are arrays with common leading axes.
 `evaluate` returns the results, `differentiate` the results and the matrices of the derivative by the numbers of
-the arguments, from the library's own exact functions. `map` is the structure of these matrices
-(`liedyn.bridges.differentiable.maps`); `liedyn.bridges.differentiable.quaternions` explains derivatives by the numbers
-of a quaternion.
+the arguments, from the library's own exact functions, and `second` those of these matrices, if they are known. `map` is
+the structure of these matrices (`liedyn.bridges.differentiable.maps`); `liedyn.bridges.differentiable.quaternions`
+explains derivatives by the numbers of a quaternion.
 """
 # mypy: ignore-errors
 
@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from liedyn.bridges.differentiable.maps import Blocks
-from liedyn.bridges.differentiable.quaternions import rates, tangent, with_unit_quaternions
-from liedyn.machine.errors import InputError
+from liedyn.bridges.differentiable.quaternions import rates, tangent, tangent_slopes, with_unit_quaternions
+from liedyn.machine.errors import InputError, LiedynError
 from liedyn.mechanics.dynamics.forward import forward_dynamics as constrained_dynamics
 from liedyn.mechanics.tree.aba import aba
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
+from liedyn.mechanics.tree.aba_second_derivatives import aba_second_derivatives
 from liedyn.mechanics.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.mechanics.tree.jacobians import body_jacobian
 from liedyn.mechanics.tree.regressor import inertial_regressor
 from liedyn.mechanics.tree.rnea import rnea
 from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
+from liedyn.mechanics.tree.rnea_second_derivatives import rnea_second_derivatives
 from liedyn.model.remembered import remembered
 from liedyn.motion.gradients import forward_dynamics_derivatives
 from liedyn.tasks.operating_points.continuation_parameters import Parameters
@@ -110,6 +112,38 @@ class Operation:
                 matrices.append(block if Q is False else Q @ block)
         return found, tuple(matrices)
 
+    def second(self, *x):
+        """For every result and two arguments, result by result, the second derivatives (..., y, x1, x2), as a tuple.
+
+        Raises LiedynError if they are not known.
+        """
+        self.require_second()
+        x, lengths = self._with_rotations(x)
+        known, names, lead = self._second(*x), list(self.arguments), x[0].shape[:-1]
+        sizes = [size(shape) for shape in self.arguments.values()]
+        if self.robot.nq != self.robot.nv:
+            W = tangent(self.robot, x[0], lengths)
+            K, (_, slopes) = tangent_slopes(self.robot, x[0], W, lengths), self._differentiate(*x)
+        found = []
+        for r, y in enumerate(self.map.results):
+            for a, first in zip(names, sizes):
+                for b, second in zip(names, sizes):
+                    H = known[r].get((a, b))
+                    if H is None and (b, a) in known[r]:
+                        H = np.swapaxes(known[r][b, a], -1, -2)
+                    if H is None:
+                        H = np.zeros((*lead, y, first, second))
+                    elif self.robot.nq != self.robot.nv:
+                        H = np.swapaxes(W, -1, -2)[..., None, :, :] @ H if a == "q" else H
+                        H = H @ W[..., None, :, :] if b == "q" else H
+                        H = H + np.einsum("...yi,...ijk->...yjk", slopes[r][0], K) if a == b == "q" else H
+                    found.append(H)
+        return tuple(found)
+
+    def require_second(self):
+        """LiedynError if second derivatives are not known."""
+        raise LiedynError(f"no second derivatives: those of {type(self).__name__} are not known")
+
     def _with_rotations(self, x):
         """The arguments, q first, with unit quaternions; and the original lengths of the quaternions."""
         q, *others = map(np.asarray, x)
@@ -137,6 +171,14 @@ class Rnea(Operation):
         if of_elements:
             raise InputError(f"rnea does not contain force elements, and so not {of_elements[0]}")
         return (-force_slopes(self.robot, names, *x),)
+
+    def require_second(self):
+        """They are known."""
+
+    def _second(self, q, v, a):
+        """For each result the blocks (..., y, x1, x2) by pairs of names, in tangent spaces; others are zero."""
+        qq, vv, qv, qa = rnea_second_derivatives(self.robot, q, v, a)
+        return ({("q", "q"): qq, ("v", "v"): vv, ("q", "v"): qv, ("q", "a"): qa},)
 
 
 class Dynamics(Operation):
@@ -170,6 +212,16 @@ class Dynamics(Operation):
         by_parameters = force_slopes(self.robot, names, *x[:2], found[0])
         return [by_tau @ by_parameters for *_, by_tau in slopes]
 
+    def require_second(self):
+        """LiedynError for mechanisms."""
+        if not self.is_tree:
+            raise LiedynError("no second derivatives: those of accelerations and multipliers are known for trees "
+                              f"without force elements, not for {self.robot.name!r}")
+
+    def _second(self, q, v, tau):
+        qq, vv, qv, qtau = aba_second_derivatives(self.robot, q, v, tau)
+        return {("q", "q"): qq, ("v", "v"): vv, ("q", "v"): qv, ("q", "tau"): qtau}, {}
+
 
 class Poses(Operation):
     """Homogeneous matrices of all bodies, or of one."""
@@ -180,6 +232,17 @@ class Poses(Operation):
 
     def _evaluate(self, q):
         return (forward_kinematics(self.robot, q) if self.body is None else pose(self.robot, q, self.body),)
+
+    def require_second(self):
+        """They are known."""
+
+    def _second(self, q):
+        found, = self._evaluate(q)
+        if self.body is not None:
+            return ({("q", "q"): turned(self.robot, found, body_jacobian(self.robot, q, self.body))},)
+        every = [turned(self.robot, found[..., b, :, :], body_jacobian(self.robot, q, name))
+                 for b, name in enumerate(self.robot.body_names)]
+        return ({("q", "q"): np.concatenate(every, axis=-3)},)
 
     def _differentiate(self, q):
         found, = self._evaluate(q)
@@ -233,6 +296,24 @@ def moved(T, J):
         change[..., :3, k, :] = R @ np.cross(w, np.eye(3)[k][:, None], axis=-2)
     change[..., :3, 3, :] = R @ v
     return change.reshape(T.shape[:-2] + (16, J.shape[-1]))
+
+
+def turned(robot, T, J):
+    """The second derivatives (..., 16, nv, nv) of the 16 numbers of a pose: T [J_j] [J_k], j before k on the way to it.
+
+    Within a ball or free joint they are the mean of both orders.
+    """
+    X = np.zeros((*J.shape[:-2], J.shape[-1], 4, 4))
+    for k in range(3):
+        X[..., :3, k] = np.cross(np.swapaxes(J[..., :3, :], -1, -2), np.eye(3)[k])
+    X[..., :3, 3] = np.swapaxes(J[..., 3:, :], -1, -2)
+    both = T[..., None, None, :, :] @ X[..., :, None, :, :] @ X[..., None, :, :, :]
+    both = np.moveaxis(both.reshape(*both.shape[:-2], 16), -1, -3)
+    first = np.triu(np.ones(both.shape[-2:]), 1) + 0.5 * np.eye(both.shape[-1])
+    for group in robot.groups:
+        first[group, group] = 0.5
+    half = both * first
+    return half + np.swapaxes(half, -1, -2)
 
 
 def state(robot):

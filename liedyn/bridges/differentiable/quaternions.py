@@ -6,7 +6,10 @@ for rotations, R for the position of a free joint.
 
 In frameworks quaternions are four numbers of any length but zero. A function of the robot depends on the rotation only,
 and is therefore constant along a ray from zero: f(Q) = f(Q / |Q|). So theta = W(q) dq with W Q = 1, and W is zero along
-the ray; derivatives by the numbers are derivatives in the tangent space times W.
+the ray; derivatives by the numbers are derivatives in the tangent space times W. Second ones are W^T H W, with the
+Hessian H in the exponential's chart, plus f' times the second derivatives K of theta by the numbers: with the
+quaternion r = conj(q) Q' of another rotation relative to q, theta = 2 vec(r) / r_s to second order; and the other
+position of a free joint, seen from q, is theta_v + theta_w x theta_v / 2.
 """
 import numpy as np
 
@@ -71,3 +74,18 @@ def tangent(robot, q, lengths):
     for each, (k, i, _) in enumerate(rotations(robot)):
         W[..., i:i + 3, k:k + 4] *= 4.0 / lengths[..., each, None, None]
     return W
+
+
+def tangent_slopes(robot, q, W, lengths):
+    """K (..., nv, nq, nq), the second derivatives of theta, from W = `tangent(robot, q, lengths)`."""
+    K = np.zeros((*W.shape, robot.nq))
+    for each, (k, i, is_free) in enumerate(rotations(robot)):
+        turn, slide, numbers = slice(i, i + 3), slice(i + 3, i + 6), slice(k, k + 4)
+        crossed = W[..., turn, numbers, None] * (q[..., numbers] / lengths[..., each, None])[..., None, None, :]
+        K[..., turn, numbers, numbers] = -crossed - np.swapaxes(crossed, -1, -2)
+        if is_free:
+            place = slice(k + 4, k + 7)
+            crossed = -0.5 * np.cross(W[..., turn, numbers, None], W[..., slide, None, place], axis=-3)
+            K[..., slide, numbers, place] = crossed
+            K[..., slide, place, numbers] = np.swapaxes(crossed, -1, -2)
+    return K
