@@ -18,32 +18,37 @@ import numpy as np
 from numba import types
 
 from liedyn.lie.slopes import carry_rows, pull_back, put_carried_slopes
-from liedyn.machine.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, late
+from liedyn.linear.second.motion_states import WeighedMotion, of_states
+from liedyn.machine.compiled.by_address import contents
+from liedyn.machine.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, late
 from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, clear, padded
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.machine.simd.registers import copy_row
 from liedyn.mechanics.dynamics.state import State, gather_state, state_in_lanes
 from liedyn.mechanics.tree.aba_second_derivatives import aba_hessian_kernel, aba_hessian_size
 from liedyn.model.calls.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
+from liedyn.model.packed import N_ROWS
 from liedyn.model.packed_records import MODEL
 from liedyn.motion.discrete_steps import (
     EULER, put_displacement_of, put_sums, put_variation, stage_time, stage_weight, vary_stage,
 )
 
-CurvatureRoom = namedtuple("CurvatureRoom", "costate nu on_y H kept on_w back S HS T on_start on_u total")
+CurvatureRoom = namedtuple("CurvatureRoom", "costate nu on_y motion done H kept on_w back S HS T on_start on_u total")
 """Weights of the state at the end of a step; for each state of each stage (as in `Stages`), nu, on_y and H = nu . f''
-(z, z), z = (y, w, input); second derivatives of a cost, kept for each step; on_w of one stage, and what a displacement
-has for weights. Padded (z, z): S, its rows of
-inputs always the identity, nu . f'' S, and the `total`, which is the result; padded (p, z): dexp_{-u} D of ball and
-free joints, and what `put_carried_slopes` makes of it."""
+(z, z), z = (y, w, input), and for mechanisms with constraints nu as `WeighedMotion`, and whether H was found; second
+derivatives of a cost, kept for each step; on_w of one stage, and what a displacement has for weights. Padded (z, z): S,
+its rows of inputs always the identity, nu . f'' S, and the `total`, which is the result; padded (p, z): dexp_{-u} D of
+ball and free joints, and what `put_carried_slopes` makes of it."""
 
-CURVATURE = group(CurvatureRoom, VECTOR, MATRIX, MATRIX, CUBE, CUBE, VECTOR, VECTOR, *[MATRIX] * 6)
+CURVATURE = group(CurvatureRoom, VECTOR, MATRIX, MATRIX, group(WeighedMotion, *[MATRIX] * 3), INTEGERS, CUBE, CUBE,
+                  VECTOR, VECTOR, *[MATRIX] * 6)
 
 
-def curvature_room(rows, steps, p, nu):
-    """`CurvatureRoom` for so many states and steps; empty for none."""
-    z = 2 * p + nu
-    room = CurvatureRoom(np.zeros(2 * p), *np.zeros((2, rows, p)), np.zeros((rows, z, z)),
+def curvature_room(rows, steps, n, p, nu):
+    """`CurvatureRoom` for so many states and steps of n degrees of freedom; empty for none."""
+    z, none = 2 * p + nu, np.zeros((1, n))
+    room = CurvatureRoom(np.zeros(2 * p), *np.zeros((2, rows, p)), WeighedMotion(none, none, np.zeros((rows, n))),
+                         np.ones(rows, np.int64), np.zeros((rows, z, z)),
                          np.zeros((steps, 2 * p, 2 * p)), *np.zeros((2, p)),
                          *np.zeros((2, z, padded.py_func(z))), *np.zeros((3, p, padded.py_func(z))),
                          np.zeros((z, padded.py_func(z))))
@@ -95,6 +100,22 @@ def tree_hessians(begin, end, model, state, actuators, nu, H):
 
 of_trees = late(types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), MATRIX, MATRIX, CUBE)(
     tree_hessians.kernel)
+
+
+@inline
+def put_hessians(model, d, states, begin, end, c):
+    """c.H of the states from begin to end, after `put_stage_weights`; False if one has none."""
+    if model.ints[N_ROWS] == 0:
+        of_trees(begin, end, model, states, d.actuators, c.nu, c.H)
+        return True
+    made, a = True, c.motion.a
+    for b in range(begin, end):
+        for i in range(d.speeds.size):
+            a[b, d.speeds[i]] = c.nu[b, i]
+    of_states(begin, end, model, states, contents(d.coordinates), d.actuators, c.motion, d.rank_tolerance, c.H, c.done)
+    for b in range(begin, end):
+        made = made and c.done[b] == 1
+    return made
 
 
 # ---- the sweep

@@ -133,7 +133,8 @@ def find_exact_changes(model, steps, objective, rooms, path, expansion, wanted):
     """
     if rooms.curvature.H.shape[0] == 0:
         return np.inf, 0.0
-    add_step_hessians(model, steps, rooms.stages, rooms.curvature, path, expansion)
+    if not add_step_hessians(model, steps, rooms.stages, rooms.curvature, path, expansion):
+        return np.inf, 0.0
     slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
     if not slope < np.inf:
         leave_step_hessians(rooms.curvature, expansion)

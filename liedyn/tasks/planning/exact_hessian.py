@@ -9,10 +9,12 @@ pass. They are added to the second derivatives of the cost, so that the quadrati
 Newton's method (Dunn and Bertsekas 1989). Far from an optimum it may have no minimum: then they are left out of that
 iteration.
 """
+from numba import types
+
 from liedyn.machine.compiled.by_address import Address, contents
 from liedyn.machine.compiled.jit import inline, late
 from liedyn.model.packed_records import MODEL
-from liedyn.motion.step_curvature import CURVATURE, of_trees, put_stage_weights, put_step_hessian
+from liedyn.motion.step_curvature import CURVATURE, put_hessians, put_stage_weights, put_step_hessian
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM
 from liedyn.tasks.planning.step import DISCRETISATION
 
@@ -51,32 +53,45 @@ def add_to_cost(total, k, kept, x):
             x.by_u[k, c, j] = 0.5 * (total[n + c, j] + total[j, n + c])
 
 
-@late(MODEL, DISCRETISATION, STAGE_ROOM, CURVATURE_ROOM, PATH, EXPANSION)
+@inline
+def leave_inputs(x):
+    """by_u = 0."""
+    for k in range(x.by_u.shape[0]):
+        for i in range(x.by_u.shape[1]):
+            for j in range(x.by_u.shape[2]):
+                x.by_u[k, i, j] = 0.0
+
+
+@late(MODEL, DISCRETISATION, STAGE_ROOM, CURVATURE_ROOM, PATH, EXPANSION, returns=types.boolean)
 def add_step_hessians(model, d, r, c, path, x):
-    """Adds the Hessians of all steps to those of the cost, after `expand_steps` and `expand_costs`."""
+    """Adds the Hessians of all steps to those of the cost, after `expand_steps` and `expand_costs`.
+
+    Returns False, and adds nothing, if a state has none.
+    """
     d, r, c, x = contents(d), contents(r), contents(c), contents(x)
     knots = path.q.shape[0]
+    leave_inputs(x)
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):
         put_stage_weights(d, r, c, k, knots, path.v[k])
         step_back(x, k, c.costate, r.x)
     for stage in range(d.method):
-        of_trees(stage * knots, (stage + 1) * knots - 1, model, contents(r.states), d.actuators, c.nu, c.H)
+        if not put_hessians(model, d, contents(r.states), stage * knots, (stage + 1) * knots - 1, c):
+            return False
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):
         put_step_hessian(d, r, c, k, knots, path.v[k])
         add_to_cost(c.total, k, c.kept, x)
         step_back(x, k, c.costate, r.x)
+    return True
 
 
 @late(CURVATURE_ROOM, EXPANSION)
 def leave_step_hessians(c, x):
     """Takes the Hessians of all steps away from those of the cost."""
     c, x = contents(c), contents(x)
+    leave_inputs(x)
     for k in range(c.kept.shape[0]):
         for i in range(c.kept.shape[1]):
             for j in range(c.kept.shape[2]):
                 x.lxx[k, i, j] = c.kept[k, i, j]
-        for i in range(x.by_u.shape[1]):
-            for j in range(x.by_u.shape[2]):
-                x.by_u[k, i, j] = 0.0
