@@ -8,7 +8,7 @@ along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and p
 
 (Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems, 2008, chapters 12 and 13). A contact that
 slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is. Of dry friction in joints
-(`liedyn.mechanics.contact.dry_friction`) P_n is given, and u_n is nothing.
+(`liedyn.mechanics.contact.sliding_friction`) P_n is given, and u_n is nothing.
 
 A solution is computed by following a path through the interior of the cones
 (`liedyn.mechanics.contact.cone_interior_point`), which works for dependent contacts, too, such as the four corners of a

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import CONTRADICTION, Touching, solve_contacts
-from liedyn.mechanics.contact.dry_friction import limits
+from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.kinds import DRY_FRICTION
 from liedyn.model.packed import (

@@ -46,7 +46,7 @@ from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
 from liedyn.mechanics.contact.contact_state import AT_REST, TOUCHING
-from liedyn.mechanics.contact.dry_friction import friction_limit, is_dry
+from liedyn.mechanics.contact.sliding_friction import friction_limit, is_dry
 from liedyn.mechanics.dynamics.terms import terms_in_place
 from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
