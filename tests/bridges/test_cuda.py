@@ -145,15 +145,15 @@ def test_fallbacks(folder):
 
 @needs_gxx
 def test_several_references(folder):
-    """Each state is tried with the decisions of each reference, and `ok` with more than with one."""
+    """Each state is tried with the decisions of each reference: those chosen by default hold where home's do not."""
     robot = bundled("five_bar")
     states = moving_states(robot, 400, 1.5)
-    one = CudaRobot(robot, None, "float64", "columns", HostDevice(folder))
+    one = CudaRobot(robot, robot.home, "float64", "columns", HostDevice(folder))
     failed = ~results(one, "forward_dynamics", states)[1]
     assert failed.any()
-    more = CudaRobot(robot, np.vstack([robot.home, states[0][failed][:3]]), "float64", "columns", HostDevice(folder))
+    more = CudaRobot(robot, None, "float64", "columns", HostDevice(folder))
     (a, lam), ok = results(more, "forward_dynamics", states)
-    assert ok[failed].any() and ok.mean() > (~failed).mean()
+    assert ok.mean() > 0.997
     expected = ld.forward_dynamics(robot, *states)
     assert off(a[ok], expected.a[ok]) < 1e-9 and np.isnan(a[~ok]).all() and np.isnan(lam[~ok]).all()
 
@@ -240,7 +240,7 @@ def test_both_sources_are_one_text():
     from liedyn.machine.program.cuda import LANGUAGES
 
     gpu = CudaRobot(bundled("four_bar"), None, "float64", "rows", object())
-    trace = gpu._programs[0].trace("linearize")
+    trace = gpu._references.first("linearize").trace("linearize")
     (part,), _ = split(trace, Language("double", "", 1e-300), longest=sys.maxsize)
     renamed = [re.sub(r"\b(sin|cos)\(", r"liedyn_\1(", line) for line in part.lines]
     assert renamed == split(trace, LANGUAGES["float64"], longest=sys.maxsize)[0][0].lines

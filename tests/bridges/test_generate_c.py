@@ -160,17 +160,15 @@ def test_singular(tmp_path):
 
 
 def test_several_references(tmp_path):
-    """Each configuration alone has guards that fail at the other one; together they hold at both."""
+    """At home alone guards fail elsewhere; the references that are chosen by themselves hold nearly everywhere."""
     robot = bundled("five_bar")
     q, v, tau = moving_states(robot, 200, 1.5)
-    one = Compiled(robot, tmp_path / "one", "-O0", functions=("linearize",))("linearize", q, v, tau)[0] == OK
-    worst = np.flatnonzero(~one)
-    assert 0 < len(worst) < 40
-    at = np.array([robot.home, q[worst[0]]])
-    codes, found = Compiled(robot, tmp_path / "two", "-O0", functions=("linearize",), at=at)("linearize", q, v, tau)
-    both = codes == OK
-    assert both[one].all() and both[worst[0]] and both.sum() > one.sum()
-    assert off(found["A"][both], ld.linearize(robot, q, v, tau).A[both]) < 1e-10
+    one = Compiled(robot, tmp_path / "one", "-O0", functions=("linearize",), at=robot.home)
+    failed = one("linearize", q, v, tau)[0] != OK
+    assert 0 < failed.sum() < 40
+    codes, found = Compiled(robot, tmp_path / "more", "-O0", functions=("linearize",))("linearize", q, v, tau)
+    assert (codes == OK).all()
+    assert off(found["A"], ld.linearize(robot, q, v, tau).A) < 1e-10
 
 
 def test_float(tmp_path):

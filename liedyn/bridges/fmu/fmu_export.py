@@ -22,10 +22,9 @@ from liedyn.bridges.fmu.fmu_description import (
 )
 from liedyn.bridges.fmu.fmu_outputs import outputs_of
 from liedyn.bridges.fmu.fmu_programs import FmuPrograms
-from liedyn.bridges.fmu.fmu_references import enough_programs
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import states_of
-from liedyn.bridges.specialization.references import reference_state, references, require_programs
+from liedyn.bridges.specialization.references import References, references, require_programs
 from liedyn.files.paths import path_of, writing
 from liedyn.linear.feedback import single_state
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE
@@ -43,6 +42,10 @@ if TYPE_CHECKING:
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike
 
+ROOM, MARGIN = 25_000, 10.0
+"""Operations of a function at all reference states together: a compiler takes half a minute for as many. How much
+larger than necessary pivots have to be at a configuration: a motion from one to another passes through those between
+them, where a pivot may become zero."""
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O1", "-fPIC", "-shared", "-fvisibility=hidden")
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -76,8 +79,7 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
         Velocity at the start [rad/s, m/s], which keeps the loops closed; by default zero.
     at : array_like, shape (nq,) or (count, nq), optional
         Reference configurations, where pivots and other decisions are made, as for `generate_c`. None: the start, and
-        up to three others, if some of 200 random configurations need other decisions and the code does not become too
-        long.
+        others, if random configurations need other decisions and the code does not become too long.
     version : {"3.0", "2.0"}
         Of the standard.
     step : float
@@ -158,12 +160,9 @@ def _project(robot, start, outputs, independent, at):
     taken = {name for each in plan for name in each.labels} & set(states.names)
     # an output that is a state needs no variable of its own
     plan = [each for each in plan if not set(each.labels) <= taken]
-    def programs(q):
-        return FmuPrograms(robot, reference_state(robot, q), states, _renumbered(plan))
-
-    found = [programs(q) for q in references(robot, at)] if at is not None else enough_programs(
-        robot, programs, [start[0], *references(robot, None)])
-    project = FmuProject(robot, found)
+    programs = References(robot, lambda state: FmuPrograms(robot, state, states, _renumbered(plan)),
+                          None if at is None else references(robot, at), start[0], ROOM, MARGIN)
+    project = FmuProject(robot, programs.of("velocity", "forward_dynamics", "partials"))
     project.direct = [name for name in states.names if name in taken]
     return project
 
@@ -200,7 +199,7 @@ def _token(text, version):
 
 def _variables(project, start):
     """All variables, and what each derivative and output depends on, by value reference."""
-    robot, states, (q, v) = project.robot, project.programs[0].states, start
+    robot, states, (q, v) = project.robot, project.states, start
     nx, nu = len(states.names), len(robot.actuator_names)
     values = [*q[states.places], *v[states.speeds]]
     found = [Variable("time", 0, "independent", "s")]
@@ -211,7 +210,7 @@ def _variables(project, start):
     lengths = are_lengths(robot)
     for k, name in enumerate(robot.actuator_names):
         found.append(Variable(name, 1 + 2 * nx + k, "input", _unit_of_force(robot, lengths, k), 0.0))
-    plan = project.programs[0].plan
+    plan = project.plan
     labels = [(label, unit) for each in plan for label, unit in zip(each.labels, each.units)]
     for k, (label, unit) in enumerate(labels):
         found.append(Variable(label, 1 + 2 * nx + nu + k, "output", unit))

@@ -47,12 +47,7 @@ class FmuPrograms(StepPrograms):
     def __init__(self, robot, state, states, plan):
         lam = np.zeros(max(len(robot.row_names), 1))
         super().__init__(robot, state | {"speeds": state["v"][states.speeds], "lam": lam})
-        self.states, self.plan, self._traces = states, plan, {}
-
-    def trace(self, name):
-        if name not in self._traces:
-            self._traces[name] = super().trace(name)
-        return self._traces[name]
+        self.states, self.plan = states, plan
 
     def choices(self):
         return self.states.y, self.states.w
@@ -98,7 +93,7 @@ class FmuPrograms(StepPrograms):
 
     def partials(self, plain, q, v, tau):
         """All partial derivatives, of the states' derivatives and of the outputs, by the states and the inputs."""
-        space, work = self.local_space(plain, q, v, tau)
+        space, work, _ = self.local_space(plain, q, v, tau)
         p_y, nu = len(self.states.y.names), len(self.robot.actuator_names)
         C, D = self._output_rows(plain, q, v, space, work)
         _, rows = output_values(self, plain, (q, v, space.a, space.lam), np.hstack([C, D]))

@@ -57,9 +57,10 @@ class FmuProject(CProject):
     """
 
     def __init__(self, robot, programs):
-        super().__init__(robot, programs, "double")
+        super().__init__(robot, lambda name: programs, "double")
+        self.states, self.plan = programs[0].states, programs[0].plan
         self.identifier, self.prefix = self.prefix, PREFIX  # all is static: names need not differ between robots
-        self.of_fmu = ["forward_dynamics"] + [name for name in OF_FMU if name != "outputs" or programs[0].plan]
+        self.of_fmu = ["forward_dynamics"] + [name for name in OF_FMU if name != "outputs" or self.plan]
 
     def robot_files(self):
         """{prefix}.h and {prefix}.c: `close`, `step` and the functions of FMUs, all for one translation unit only."""
@@ -71,9 +72,9 @@ class FmuProject(CProject):
 
     def model_header(self, start, token, step):
         """fmu_model.h."""
-        robot, states, constant = self.robot, self.programs[0].states, LANGUAGES["double"].constant
+        robot, states, constant = self.robot, self.states, LANGUAGES["double"].constant
         q, v = start
-        nu, nz = len(robot.actuator_names), sum(len(each.labels) for each in self.programs[0].plan)
+        nu, nz = len(robot.actuator_names), sum(len(each.labels) for each in self.plan)
 
         def table(numbers):
             return ", ".join(map(constant, numbers))

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.bridges.specialization import c_texts
 from liedyn.bridges.specialization.c_names import comment, identifier, identifiers
-from liedyn.bridges.specialization.references import programs_at, require_programs
+from liedyn.bridges.specialization.references import References, references, require_programs
 from liedyn.bridges.specialization.robot_programs import TREE
 from liedyn.bridges.specialization.step_programs import StepPrograms
 from liedyn.files.paths import path_of, writing
@@ -40,6 +40,8 @@ NUMBERS = {
     "float": dict(largest=1e12, rounding=1e-6, tolerance=1e-5, projected=1e-7, enough=1e-4),
 }
 """Bounds of numbers, and of errors of closed loops [rad, units of the mechanism], by type."""
+ROOM = 40_000
+"""Operations of a function at all reference states together."""
 
 
 def generate_c(robot: Robot, folder: str | os.PathLike[str],
@@ -63,7 +65,7 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
     at : array_like, shape (nq,) or (count, nq), optional
         Reference configurations [rad, m; quaternions (x, y, z, w)], closed first. Pivots and other decisions are made
         there, and each call asks whether they are right at its state: with several, one after the other. None: home, or
-        if that is singular, a configuration near it.
+        if that is singular, a configuration near it; and as many more as random closed states need.
     dtype : {"double", "float"}
         Type of all numbers. With "float", results have about five digits.
 
@@ -106,7 +108,9 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
     if not isinstance(dtype, str) or dtype not in LANGUAGES:
         raise InputError(f"dtype must be 'double' or 'float', got {shown(dtype)}")
     place = path_of(folder)
-    made = CProject(robot, programs_at(robot, at, StepPrograms), dtype).files(asked)
+    programs = References(robot, lambda state: StepPrograms(robot, state),
+                          None if at is None else references(robot, at), room=ROOM)
+    made = CProject(robot, programs.of, dtype).files(asked)
     with writing(place):
         place.mkdir(parents=True, exist_ok=True)
         for name, text in made.items():
@@ -120,8 +124,8 @@ class CProject:
     Parameters
     ----------
     robot : Robot
-    programs : list of StepPrograms
-        At one or several reference states.
+    programs : callable
+        ``programs(name)`` is a list of the `StepPrograms` of a function, at one or several reference states.
     dtype : str
     """
 
@@ -155,7 +159,7 @@ class CProject:
     def traces(self, name):
         """The program of a function at each reference state."""
         if name not in self._traces:
-            self._traces[name] = [programs.trace(name) for programs in self.programs]
+            self._traces[name] = [programs.trace(name) for programs in self.programs(name)]
         return self._traces[name]
 
     def _filled(self, template, **more):
@@ -173,7 +177,7 @@ class CProject:
     def _of_close(self):
         if not self.rows:
             return {}
-        of_rows, of_dofs = self.programs[0].clusters()
+        of_rows, of_dofs = self.programs("closing_step")[0].clusters()
         rows, columns = weights(self.robot)
         count = max(of_rows) + 1 if max(of_rows) >= max(of_dofs) else max(of_dofs) + 1
         halvings = 1 + count * (2 + int(np.ceil(np.log2(1.0 / SMALLEST_PART))))
@@ -202,7 +206,7 @@ class CProject:
     def _header(self, linearizes, declarations):
         robot, PREFIX, more = self.robot, self.prefix.upper(), ""
         if linearizes:
-            y, w = self.programs[0].choices()
+            y, w = self.programs("linearize")[0].choices()
             more = (f"\n/* Of linear models: states x = (y, w), coordinates and then velocities, and inputs. */\n"
                     f"#define {PREFIX}_NX {len(y.names) + len(w.names)}\n"
                     f"#define {PREFIX}_NU {len(robot.actuator_names)}\n"
@@ -220,7 +224,7 @@ class CProject:
         real, robot = self.language.real, self.robot
         body = c_texts.MAIN_CLOSE * closes + c_texts.MAIN_STEP * steps
         return self._filled(
-            c_texts.MAIN, home=self._table(self.programs[0].state["q"]), body=self._filled(
+            c_texts.MAIN, home=self._table(self.programs("displace")[0].state["q"]), body=self._filled(
                 body, dt=self.language.constant(1e-3)) if body else "    (void)v;\n    (void)tau;\n",
             locals=f"    {real} q_new[{robot.nq}], v_new[{robot.nv}];\n    int k;\n" * steps)
 

@@ -30,39 +30,27 @@ class CudaPrograms(RobotPrograms):
         super().__init__(robot, state)
         ints, floats = map(constants, base_parameters(robot.packed))
         ints[SPARSE] = 0
-        self.model, self._link, self._best, self._chosen = PackedModel(ints, floats), None, {}, None
-
-    def choices(self):
-        """The coordinates and velocities of linear models, chosen once."""
-        if self._chosen is None:
-            self._chosen = super().choices()
-        return self._chosen
-
-    def choose_as(self, other):
-        """Linear models in the coordinates of other programs."""
-        self._chosen = other.choices()
+        self.model, self._link = PackedModel(ints, floats), None
 
     def instead_in(self, name):
         if self._link is None:
             return None
         return lambda plain: Viewpoint(self._link, plain).instead()
 
-    def trace(self, name):
+    def _traced(self, name):
         if name == "forward_dynamics" and not self.m:  # the open tree has fewer operations
             return self.trace("aba")._replace(name=name, results=self.trace("aba").results | {"lam": constants([])})
-        if name not in self._best:
-            links = range(self.model.ints[N_LINKS]) if name in IN_WORLD and self.n <= SEEN else (None,)
-            best = min((self._seen_from(link, name) for link in links), key=lambda trace: trace.length())
-            if best.length() > LONGEST:
-                raise InputError(f"{name} of {self.robot.name!r} is a program of {best.length()} operations, more than "
-                                 f"{LONGEST}: the general ld.{name} has no such limit")
-            self._best[name] = best
-        return self._best[name]
+        links = range(self.model.ints[N_LINKS]) if name in IN_WORLD and self.n <= SEEN else (None,)
+        best = min((self._seen_from(link, name) for link in links), key=lambda trace: trace.length())
+        if best.length() > LONGEST:
+            raise InputError(f"{name} of {self.robot.name!r} is a program of {best.length()} operations, more than "
+                             f"{LONGEST}: the general ld.{name} has no such limit")
+        return best
 
     def _seen_from(self, link, name):
         self._link = link
         try:
-            found = super().trace(name)
+            found = super()._traced(name)
         finally:
             self._link = None
         wanted = LINEAR if name == "linearize" else found.results

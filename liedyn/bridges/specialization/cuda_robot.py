@@ -12,9 +12,9 @@ from liedyn.bridges.specialization.c_names import identifier
 from liedyn.bridges.specialization.cuda_device import CupyDevice
 from liedyn.bridges.specialization.cuda_launches import DeviceBatch
 from liedyn.bridges.specialization.cuda_programs import CudaPrograms
-from liedyn.bridges.specialization.references import reference_state, references, require_programs
+from liedyn.bridges.specialization.references import References, references, require_programs
 from liedyn.linear.linearize import linearize
-from liedyn.machine.errors import InputError, LiedynError, SingularConfigurationError, shown
+from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.machine.program.cuda import LANGUAGES, cuda_function
 from liedyn.machine.program.cuda_texts import TRANSPOSE, head
 from liedyn.mechanics.dynamics.forward import forward_dynamics
@@ -36,6 +36,8 @@ TREE = {function.__name__: function for function in (rnea, aba, crba, rnea_deriv
 FUNCTIONS = (*TREE, "forward_dynamics", "linearize")
 CLOSURE_TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 """Largest closure error of states of linear models [rad, m]."""
+ROOM = 40_000
+"""Operations of a function at all reference states together, which one kernel tries."""
 
 
 _COMMON = """
@@ -121,7 +123,8 @@ class CudaRobot:
                 raise InputError(f"{name} must be {' or '.join(map(repr, known))}, got {shown(value)}")
         self.robot, self.dtype, self.layout = robot, dtype, layout
         self._given = None if at is None else np.array(at, np.float64)
-        self._programs = [CudaPrograms(robot, reference_state(robot, q)) for q in references(robot, at)]
+        self._references = References(robot, lambda state: CudaPrograms(robot, state),
+                                      None if at is None else references(robot, at), room=ROOM)
         self._functions: dict[str, Any] = {}
         self._launches: dict[str, Any] = {}
         self._on = device
@@ -199,7 +202,7 @@ class CudaRobot:
     @property
     def independent(self) -> tuple[str, ...]:
         """Names of the independent coordinates of linear models."""
-        return self._usable("linearize")[0].choices()[0].names
+        return self._references.of("linearize")[0].choices()[0].names
 
     # ---- programs
 
@@ -209,21 +212,6 @@ class CudaRobot:
             self._on = CupyDevice()
         return self._on
 
-    def _usable(self, name):
-        """The programs at given reference states; or at the first state near home where the function has a result."""
-        if self._given is not None:
-            if name == "linearize":
-                for programs in self._programs[1:]:
-                    programs.choose_as(self._programs[0])
-            return self._programs
-        for k, programs in enumerate(self._programs):
-            try:
-                programs.trace(name)
-                return [programs]
-            except SingularConfigurationError:
-                if k == len(self._programs) - 1:
-                    raise
-
     def _function(self, name):
         if not isinstance(name, str) or name not in FUNCTIONS:
             raise InputError(f"unknown function {shown(name)}: there are {', '.join(FUNCTIONS)}")
@@ -231,7 +219,7 @@ class CudaRobot:
             real = LANGUAGES[self.dtype].real
             self._functions[name] = cuda_function(
                 f"{identifier(self.robot.name)}_{name}", self.dtype,
-                [programs.stages(name, real) for programs in self._usable(name)])
+                [programs.stages(name, real) for programs in self._references.of(name)])
         return self._functions[name]
 
     # ---- calls
@@ -273,7 +261,7 @@ class CudaRobot:
                 for name, x in arrays.items()}, not counts
 
     def _sizes(self, name):
-        results = self._usable(name)[0].trace(name).results
+        results = self._references.of(name)[0].trace(name).results
         return {x: len(values) for x, values in results.items()}
 
     def _shaped(self, name, x, size, count, single):
@@ -282,7 +270,7 @@ class CudaRobot:
             x = self._device.empty((count, size), self.dtype)
         shape = (size,)
         if name == "B":
-            order = math.isqrt(len(self._usable("linearize")[0].trace("linearize").results["A"]))
+            order = math.isqrt(len(self._references.of("linearize")[0].trace("linearize").results["A"]))
             shape = (order, size // order)
         elif name not in ("tau", "a", "lam", "f0"):
             shape = (math.isqrt(size),) * 2
@@ -306,7 +294,7 @@ class CudaRobot:
 
     def _general(self, name, given):
         if name == "linearize":
-            y, w = self._usable(name)[0].choices()
+            y, w = self._references.of(name)[0].choices()
             space = linearize(self.robot, given["q"], given["v"], given["tau"], independent=y.names, speeds=w.names,
                               closure_tolerance=CLOSURE_TOLERANCE[self.dtype])
             return space.A, space.B, space.f0

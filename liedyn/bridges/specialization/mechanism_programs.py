@@ -1,16 +1,17 @@
 """Functions of any mechanism as compiled programs, with the general kernels where no guard holds."""
-import contextlib
-
 import numpy as np
 
 from liedyn.bridges.specialization.program_module import LETTERS, kept_module, module_text
-from liedyn.bridges.specialization.references import programs_at, reference_state, sample_states
+from liedyn.bridges.specialization.references import References
 from liedyn.bridges.specialization.robot_programs import RobotPrograms
 from liedyn.linear.linearize import linearize
-from liedyn.machine.errors import InputError, LiedynError, SingularConfigurationError, of_the_batch
-from liedyn.machine.program.evaluate import guards_hold
+from liedyn.machine.errors import InputError, LiedynError, of_the_batch
 from liedyn.mechanics.constraints.independent import all_holonomic
 from liedyn.mechanics.dynamics.forward import forward_dynamics
+from liedyn.mechanics.constraints.loops import rank_of
+from liedyn.mechanics.dynamics.digits import ENOUGH
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.singular import ACCELERATIONS, LINEARIZATION, states_with_few_digits
 from liedyn.mechanics.tree.aba import aba
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
 from liedyn.mechanics.tree.crba import crba
@@ -22,9 +23,13 @@ from liedyn.model.packed import N_LINKS
 
 LONGEST = 40_000
 """Operations of a program that is compiled at all: longer ones take minutes, and loops are as fast."""
-MOST = 6
-"""Reference states at most."""
-
+TRACED_AS = {"linearize": "linear_model", "forward_dynamics": "constrained_motion"}
+"""Functions whose programs have a condition number among their results, and these programs."""
+POWERS = {"linearize": LINEARIZATION, "forward_dynamics": ACCELERATIONS}
+OF_REDUNDANT = 8.0
+"""As `ENOUGH`, where results depend on which of the redundant rows are chosen, as loops are closed to rounding only."""
+ROOM = 80_000
+"""Operations of a function at all reference states together."""
 
 OF_TREE = {"rnea": rnea, "aba": aba, "crba": crba, "rnea_derivatives": rnea_derivatives,
            "aba_derivatives": aba_derivatives}
@@ -41,7 +46,8 @@ class MechanismPrograms:
     """
 
     def __init__(self, robot, at):
-        self.robot, self.at, self._references = robot, at, None
+        self.robot, self.at, self._choices, self._rank = robot, at, None, None
+        self.references = References(robot, lambda state: RobotPrograms(robot, state), at, room=ROOM)
 
     def run(self, name, state, results, out):
         """Results of a function for one state or a batch, and those of the general kernels where no guard holds."""
@@ -50,22 +56,27 @@ class MechanismPrograms:
         shapes = self.shapes(name, results)
         made = rows_for_all(out, lead, shapes, *rows)
         written = [x for x in made if x.shape[1]]
-        good = np.empty(len(rows[0]))
+        good, condition = np.empty(len(rows[0])), [np.empty((len(rows[0]), 1))] * (name in TRACED_AS)
         many = len(good) * int(self.robot.packed.ints[N_LINKS]) >= 5000
-        self._call(module, name, "a", many, rows, written, good, verdict)
+        self._call(module, name, "a", many, rows, written + condition, good, verdict)
         if not verdict[0]:
             states(self.robot, **state)
         for letter in LETTERS[1:]:
             left = np.flatnonzero(good == 0.0)
             if not len(left) or not hasattr(module, f"{name}_{letter}"):
                 break
-            some, found = [x[left] for x in rows], [np.empty((len(left), x.shape[1])) for x in written]
+            some = [x[left] for x in rows]
+            found = [np.empty((len(left), x.shape[1])) for x in written + condition]
             again = np.empty(len(left))
             self._call(module, name, letter, False, some, found, again, verdict)
             held = again > 0.0
             good[left] = again
-            for x, y in zip(written, found):
+            for x, y in zip(written + condition, found):
                 x[left[held]] = y[held]
+        if condition and self.robot.row_names:
+            numbers = np.where(good > 0.0, condition[0][:, 0], 0.0)
+            enough = ENOUGH if self._rank == len(self.robot.row_names) else OF_REDUNDANT
+            good[states_with_few_digits(self.robot, *rows[:2], self._rank, numbers, POWERS[name], enough)] = 0.0
         left = np.flatnonzero(good == 0.0)
         if len(left):
             self._general(name, results, lead, left, rows, made)
@@ -91,7 +102,7 @@ class MechanismPrograms:
     def general(self, name, results, *arguments):
         """The results of the general function."""
         if name == "forward_dynamics":
-            found = forward_dynamics(self.robot, *arguments)
+            found = forward_dynamics(self.robot, *arguments, independent="auto")
             return found.a, found.lam
         if name == "linearize":
             y, w = self.choices()
@@ -103,13 +114,9 @@ class MechanismPrograms:
 
     def choices(self):
         """Coordinates and velocities of the linear models."""
-        return self.references()[0].choices()
-
-    def references(self):
-        """`RobotPrograms` at each given reference configuration, or at a regular one near home."""
-        if self._references is None:
-            self._references = programs_at(self.robot, self.at, RobotPrograms)
-        return self._references
+        if self._choices is None:
+            self._choices = self.references.first("linear_model").choices()
+        return self._choices
 
     def shapes(self, name, results):
         """The shape of each result."""
@@ -126,40 +133,25 @@ class MechanismPrograms:
     def module(self, name, results):
         """The compiled module of a function."""
         parts = (*self.robot.packed, results, self.at, self.robot.independent)
-        return kept_module(self.robot, name, parts, __file__, lambda: module_text(name, self.traces(name, results)))
+        found = kept_module(self.robot, name, parts, __file__, lambda: self._text(name, results))
+        q = np.array(found.REFERENCE)
+        if name == "linearize" and self._choices is None:
+            self._choices = RobotPrograms(self.robot, {"q": q}).choices()
+        if name in TRACED_AS and self._rank is None:
+            self._rank = rank_of(self.robot, q, RANK_TOLERANCE)[0]
+        return found
+
+    def _text(self, name, results):
+        traces = self.traces(name, results)
+        return module_text(name, traces, self.references.of(TRACED_AS.get(name, name))[0].state["q"])
 
     def traces(self, name, results):
         """The programs of a function, at as many reference states as sampled states need."""
-        made = [self._traced(programs, name, results) for programs in self.references()]
-        if self.at is not None or not self.robot.row_names:
-            return made
-        rows = sample_states(self.robot)
-        good = np.zeros(len(rows["q"]), bool)
-
-        def held(trace):
-            return guards_hold(trace.program, {x: rows[x] for x in trace.inputs})
-
-        for trace in made:
-            good |= held(trace)
-        for k in range(len(good)):
-            if good[k] or len(made) == MOST:
-                continue
-            with contextlib.suppress(SingularConfigurationError):
-                state = reference_state(self.robot, rows["q"][k])
-                trace = self._traced(RobotPrograms(self.robot, state, self.choices()), name, results)
-                more = held(trace) & ~good
-                if more.any():
-                    made.append(trace)
-                    good |= more
-        return made
-
-    def _traced(self, programs, name, results):
-        if name == "linearize":
-            programs.chosen = self.choices()
-        trace = programs.trace("linear_model" if name == "linearize" else name)
-        trace = trace.only(results) if results else trace
-        count = len(trace.program.used_by([x for each in trace.results.values() for x in each]))
+        traced = TRACED_AS.get(name, name)
+        traces = [programs.trace(traced) for programs in self.references.of(traced)]
+        traces = [trace.only((*results, "condition")) for trace in traces] if name == "linearize" else traces
+        count = traces[0].length()
         if count > LONGEST:
             raise InputError(f"{name} of {self.robot.name!r} is a program of {count} operations, more than {LONGEST}: "
                              f"the general ld.{name} has no such limit")
-        return trace
+        return traces

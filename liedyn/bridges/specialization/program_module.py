@@ -15,6 +15,7 @@ from liedyn.machine.program.llvm_lines import lines_of
 from liedyn.model.calls import generated_calls as _side
 
 SIZES = {sizes}
+REFERENCE = {reference}
 '''
 VARIANT = '''
 _lines_{letter} = lines_of("""\\
@@ -41,13 +42,15 @@ def {name}_{letter}_states(begin, end, {arrays}, good, verdict):
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def module_text(name, traces):
+def module_text(name, traces, reference):
     """Source of the module of one function, traced at several reference states.
 
     Parameters
     ----------
     name : str
     traces : list of TracedFunction
+    reference : sequence of float
+        The configuration of the first one.
 
     Returns
     -------
@@ -58,7 +61,7 @@ def module_text(name, traces):
     found = [x for x, size in sizes.items() if size]
     arrays = (*given, *found)
     rooms = [f"{x}_w = _side.in_lanes({x})" for x in arrays] + [f"{x}_lines = _side.lines_for({x})" for x in found]
-    text = MODULE.format(sizes=sizes)
+    text = MODULE.format(sizes=sizes, reference=[float(x) for x in reference])
     for letter, trace in zip(LETTERS, traces):
         text += VARIANT.format(
             letter=letter, text=program_text(trace), names=arrays, name=name, arrays=", ".join(arrays),

@@ -4,7 +4,9 @@ import contextlib
 import numpy as np
 
 from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError, shown
+from liedyn.machine.program.evaluate import guards_hold
 from liedyn.mechanics.constraints.assembly import close
+from liedyn.mechanics.constraints.closing import CLOSED, Held, close_states
 from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -79,34 +81,150 @@ def reference_state(robot, q):
     return {"q": q, "v": v, "tau": tau, "a": a, "dv": 0.1 * dv}
 
 
-def programs_at(robot, at, kind):
-    """`RobotPrograms`, or another `kind` of them, at each reference configuration; for None, at the first one near home
-    where the mechanism has accelerations."""
-    found = [kind(robot, reference_state(robot, q)) for q in references(robot, at)]
-    if at is not None:
-        return found
-    for k, programs in enumerate(found):
-        try:
-            programs.trace("forward_dynamics")
-            return [programs]
-        except SingularConfigurationError:
-            if k == len(found) - 1:
-                raise
+CLOSED_TO = 1e-12
+"""Closure error of sampled states [rad, m]."""
+SAMPLES, ENOUGH = 4000, 0.9999
+"""States at which the guards are tried, and the part of them at which those of one of the references have to hold."""
+MOST, CANDIDATES, TRIED = 8, 6, 300_000
+"""Of references; of candidates for each further one; operations of all candidates together."""
+WORST = 1e-2
+"""States nearer to a singular one are no references: the ratio of singular values of G."""
 
 
-SAMPLES = 400
-"""States at which the guards are tried."""
+def closed_rows(robot, guesses):
+    """Those of many guesses (count, nq) that Newton's method closes, closed."""
+    if not robot.row_names:
+        return guesses
+    found, status, none = np.empty_like(guesses), np.empty(len(guesses), np.int64), np.empty(0, np.int64)
+    held = Held(np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64), none, none)
+    close_states(robot.packed, guesses, guesses, np.empty((len(guesses), 0)), *held, CLOSED_TO, found, status)
+    return found[status == CLOSED]
 
 
-def sample_states(robot):
-    """Random closed states, up to half a turn away from home, with consistent velocities: rows by name."""
-    rng, rows = np.random.default_rng(1), []
-    for _ in range(SAMPLES):
-        guess = integrate(robot, robot.home, rng.uniform(0.0, 1.5) * rng.normal(size=robot.nv))
-        with contextlib.suppress(ClosureError, SingularConfigurationError):
-            rows.append(close(robot, guess))
-    q = np.array(rows)
-    v, tau, a = rng.normal(size=(3, len(q), robot.nv))
+def sample_states(robot, center):
+    """Random closed states, up to half a turn away from a configuration, with consistent velocities: rows by name."""
+    rng = np.random.default_rng(1)
+    spread = rng.uniform(0.0, 1.5, size=(SAMPLES, 1))
+    guesses = integrate(robot, np.repeat(center[None], SAMPLES, axis=0), spread * rng.normal(size=(SAMPLES, robot.nv)))
+    q = closed_rows(robot, guesses)
+    v, tau, a, dv = rng.normal(size=(4, len(q), robot.nv))
     G = constraint_jacobian(robot, q)
     v -= (np.linalg.pinv(G, rcond=1e-8) @ (G @ v[..., None]))[..., 0]
-    return {"q": q, "v": v, "tau": 5.0 * tau, "a": a}
+    return {"q": q, "v": v, "tau": 5.0 * tau, "a": a, "dv": 0.1 * dv}
+
+
+class References:
+    """Programs of a robot at reference states: those given, or as many as nearly all states need.
+
+    Parameters
+    ----------
+    robot : Robot
+    make : callable
+        ``make(state)`` returns the `RobotPrograms` at a reference state.
+    at : ndarray, shape (count, nq), or None
+        Closed configurations. None: home, or if there is no result, a configuration near it; and others.
+    start : ndarray, shape (nq,), optional
+        A closed configuration that is tried before home.
+    room : float
+        Operations of the programs of a function at all reference states together.
+    margin : float
+        By how many times pivots have to be larger than necessary where a reference is counted as right (`guards_hold`).
+    """
+
+    def __init__(self, robot, make, at=None, start=None, room=np.inf, margin=1.0):
+        self.robot, self.make, self.start, self.room, self.margin = robot, make, start, room, margin
+        self.given = None if at is None else [make(reference_state(robot, q)) for q in at]
+        self._near, self._found, self._rows = None, {}, None
+
+    def of(self, *names):
+        """A list of `RobotPrograms`: the guards of one of them hold at nearly all states, for all of these functions.
+
+        Raises
+        ------
+        SingularConfigurationError
+            There is no result at a reference state.
+        """
+        if names not in self._found:
+            self._found[names] = self._enough(names) if self.given is None else self._as_given(names)
+        return self._found[names]
+
+    def _as_given(self, names):
+        first = self.first(*names)
+        for programs in self.given[1:]:
+            programs.chosen = first.chosen
+            self._traced(programs, names)
+        return self.given
+
+    def first(self, *names):
+        """`RobotPrograms` at the first given state; or at the start, at home, or at the first state near it where the
+        functions have results."""
+        if self.given is not None:
+            return self._traced(self.given[0], names)
+        if self._near is None:
+            near = references(self.robot, None)
+            self._near = [self.make(reference_state(self.robot, q))
+                          for q in ([] if self.start is None else [self.start]) + near]
+        for k, programs in enumerate(self._near):
+            try:
+                return self._traced(programs, names)
+            except SingularConfigurationError:
+                if k == len(self._near) - 1:
+                    raise
+
+    @staticmethod
+    def _traced(programs, names):
+        """The same, if all functions have a result there."""
+        for name in names:
+            programs.trace(name)
+        return programs
+
+    def _enough(self, names):
+        first = self.first(*names)
+        length = max(len(first.trace(name).program) for name in names)
+        most, left = min(MOST, self.room // length), TRIED // length
+        found = [first]
+        if most < 2 or not any(len(first.trace(name).program.guards) for name in names):
+            return found
+        if self._rows is None:
+            self._rows, self._regular = self._sampled()
+        covered, candidates = self._holding(first, names), self._regular.copy()
+        while len(found) < most and covered.mean() < ENOUGH and left > 0:
+            chosen = np.flatnonzero(candidates & ~covered)[:min(CANDIDATES, left)]
+            if not len(chosen):
+                break
+            candidates[chosen] = False  # not again
+            left -= len(chosen)
+            trials = [(self._holding(programs, names) & ~covered, programs)
+                      for k in chosen for programs in self._at(self._rows["q"][k], first, names)]
+            more, best = max(trials, key=lambda trial: trial[0].sum(), default=(covered, None))
+            if best is not None and more.any():
+                found.append(best)
+                covered |= more
+        return found
+
+    def _at(self, q, first, names):
+        """Programs at a configuration, as a list; an empty one if a function has no result there."""
+        programs = self.make(reference_state(self.robot, q))
+        programs.chosen = first.chosen
+        with contextlib.suppress(SingularConfigurationError):
+            return [self._traced(programs, names)]
+        return []
+
+    def _sampled(self):
+        """Rows of sampled states by name, and a mask of those that are away from singular ones."""
+        rows = sample_states(self.robot, self._near[0].state["q"])
+        if not self.robot.row_names:
+            return rows, np.ones(len(rows["q"]), bool)
+        s = np.linalg.svd(constraint_jacobian(self.robot, rows["q"]), compute_uv=False)
+        away = (s < 1e-9 * s[:, :1]) | (s > WORST * s[:, :1])
+        return rows, away.all(axis=1)
+
+    def _holding(self, programs, names):
+        """A mask of the sampled states at which all guards hold; other arguments are those of the reference state."""
+        found = np.ones(len(self._rows["q"]), bool)
+        for name in names:
+            trace = programs.trace(name)
+            given = {x: self._rows[x] if x in self._rows else np.broadcast_to(programs.state[x], (len(found), size))
+                     for x, size in trace.inputs.items()}
+            found &= guards_hold(trace.program, given, self.margin)
+        return found

@@ -18,13 +18,16 @@ from liedyn.machine.program.trace import array_of, constants, room, traced_kerne
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
 from liedyn.mechanics.constraints.loops import constraint_jacobian
+from liedyn.mechanics.dynamics.forward_states import PIVOTED, Choice, nullspace_in_place, nullspace_size
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_kernel, acceleration_size
 from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.recursion import RECURSIONS, arguments_of
 from liedyn.model.packed import SPARSE, PackedModel
 
-CONSISTENT = 1e-12
+CONSISTENT = 1e-13
 """Largest violation of constraints some of which are redundant, by which results of `linearize` do not change."""
+LARGEST_CONDITION = 300.0
+"""Largest condition number of dependent velocities: where it is larger, those of another reference are better."""
 TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
 """Functions of the open tree whose arguments and results are those declared in `liedyn.mechanics.tree`."""
 
@@ -81,9 +84,10 @@ class RobotPrograms:
         ints[SPARSE] = 0  # what is zero at every state is skipped in any case
         self.model = PackedModel(ints, floats)
         self.n, self.m, self.nq = robot.nv, len(robot.row_names), robot.nq
+        self._traces = {}
 
     def trace(self, name):
-        """The program of a function.
+        """The program of a function, traced once.
 
         Returns
         -------
@@ -94,6 +98,11 @@ class RobotPrograms:
         SingularConfigurationError
             The reference state has no result.
         """
+        if name not in self._traces:
+            self._traces[name] = self._traced(name)
+        return self._traces[name]
+
+    def _traced(self, name):
         body, taken = self._of_tree(name) if name in TREE else self._of_method(getattr(self, name))
         if "inertia" in taken and "inertia" not in self.state:
             self.state["inertia"] = [value_of(x) for x in self.trace("inertia").results["M"]]
@@ -141,6 +150,15 @@ class RobotPrograms:
         self._require(status == OK)
         return {"a": a, "lam": lam}
 
+    def constrained_motion(self, plain, q, v, tau):
+        """The results of `forward_dynamics`, and a condition number that grows next to singular configurations."""
+        a, lam, force, rows, left = room(self.n), room(self.m), room(self.n), room(self.m + self.n), room(self.n)
+        work, choice = room(plain(nullspace_size)(self.model)), Choice(room(0, self.n), room(0), PIVOTED)
+        status, _, condition, _ = plain(nullspace_in_place)(
+            self.model, State(q, v, tau, room(0)), choice, RANK_TOLERANCE, work, rows, left, a, lam, force)
+        self._require(status == OK and condition < LARGEST_CONDITION)
+        return {"a": a, "lam": lam, "condition": array_of([condition])}
+
     def stage_accelerations(self, plain, q, v, tau):
         """The a of `forward_dynamics` also where redundant rows contradict each other a little, as within a step.
 
@@ -151,18 +169,19 @@ class RobotPrograms:
 
     def linearize(self, plain, q, v, tau):
         """A, B and f0 in the coordinates of `choices`."""
-        space, _ = self.local_space(plain, q, v, tau)
+        space, _, _ = self.local_space(plain, q, v, tau)
         return {"A": space.A, "B": space.B, "f0": space.f0}
 
     def linear_model(self, plain, q, v, tau):
-        """A, B, f0 and K in the coordinates of `choices`."""
-        space, _ = self.local_space(plain, q, v, tau)
+        """A, B, f0 and K in the coordinates of `choices`, and the condition number of these."""
+        space, _, condition = self.local_space(plain, q, v, tau)
         count = len(self.choices()[0].names)
         K = array_of([x for row in space.N for x in row[:count]])
-        return {"A": space.A, "B": space.B, "f0": space.f0, "K": K}
+        return {"A": space.A, "B": space.B, "f0": space.f0, "K": K, "condition": array_of([condition])}
 
     def local_space(self, plain, q, v, tau):
-        """The `LocalSpace` in the coordinates of `choices`, and the workspace with what the elimination left there."""
+        """The `LocalSpace` in the coordinates of `choices`, the workspace with what the elimination left there, and the
+        condition number of the coordinates and velocities."""
         y, w = self.choices()
         coordinates = Coordinates(constants(y.rows), y.virtual, constants(w.rows), w.virtual)
         p_y, p_w, actuators = len(y.names), len(w.names), constants(actuators_of(self.robot))
@@ -174,7 +193,7 @@ class RobotPrograms:
             self.model, State(q, v, tau, room(0)), coordinates, actuators, RANK_TOLERANCE, work, space)
         self._require(found[0] == OK and found[3] == OK)
         self._require_consistent(q, v, space.residual, space.psi)
-        return space, work
+        return space, work, larger(found[2], found[5])
 
     def choices(self):
         """The coordinates and velocities of linear models: those given, or as `linearize` chooses them here."""

@@ -297,8 +297,8 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
     at : array_like, shape (nq,) or (count, nq), optional
         Reference configurations [rad, m; quaternions (x, y, z, w)], closed first, at which pivots and other decisions
         are made for `forward_dynamics` and `linearize`. Each state is asked whether they are right for it; with several
-        references, one after the other. None: home, or if that is singular, a configuration near it; on the processor
-        as many more as a few hundred random closed states need. Where those of none are right, the general kernel
+        references, one after the other. None: home, or if that is singular, a configuration near it; and as many more
+        as 4,000 random closed states up to half a turn away need. Where those of none are right, the general kernel
         computes the state.
     device : {"cpu", "cuda"}
         "cuda": functions for many states on a GPU of NVIDIA (needs CuPy, ``pip install 'liedyn[cuda]'``), for any

@@ -8,6 +8,10 @@ _FUNCTIONS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "ar
 _OPERATIONS = dict(zip(ARITHMETIC, (np.add, np.subtract, np.multiply, np.divide)))
 
 
+NUMBERS = 4_000_000
+"""As many are kept at a time, or those of one state."""
+
+
 def guards_hold(program, states, margin=1.0):
     """A mask of the states at which all guards hold.
 
@@ -25,6 +29,12 @@ def guards_hold(program, states, margin=1.0):
     """
     guards = list(program.guards)
     used = program.used_by([x for guard in guards for x in guard[:2]])
+    count, most = len(next(iter(states.values()))), max(NUMBERS // max(len(used), 1), 1)
+    blocks = [{name: x[k:k + most] for name, x in states.items()} for k in range(0, count, most)]
+    return np.concatenate([_all_hold(program, guards, used, block, margin) for block in blocks] or [np.ones(0, bool)])
+
+
+def _all_hold(program, guards, used, states, margin):
     found = np.ones(len(next(iter(states.values()))), bool)
     values = {}
 

@@ -11,9 +11,9 @@ from liedyn.machine.program.expressions import Expression, value_of
 from liedyn.machine.program.guards import PIVOT as OF_PIVOT, REDUNDANT
 from liedyn.machine.simd.lanes import SCALAR
 
-PIVOT, FALLEN = 0.01, 0.1
+PIVOT, FALLEN, LEAST = 0.01, 0.1, 1e-4
 """Least size of a pivot, relative to the first one at the reference state, whose weighted rows are of size 1; a pivot
-that is smaller there may fall to this part."""
+that is smaller there may fall to this part; but not below the last number, where a state is next to a singular one."""
 DOUBT = 1000.0
 """A row counts as redundant where what is left of it is this much smaller than what would make it independent."""
 REGULAR = 1e-5
@@ -48,7 +48,7 @@ def by_pivots_of_reference(guards, plain):
                 break
             smallest = min(smallest, size)
             if isinstance(T[i, c], Expression):
-                guards.require(min(PIVOT * first, FALLEN * size), abs(T[i, c]), kind=OF_PIVOT)
+                guards.require(max(min(PIVOT * first, FALLEN * size), LEAST * first), abs(T[i, c]), kind=OF_PIVOT)
             if i != k:
                 swap_rows(T, i, k)
                 rows[i], rows[k] = rows[k], rows[i]

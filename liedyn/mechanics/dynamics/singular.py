@@ -181,9 +181,7 @@ def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
         return False
     lengths, _, long = _row_scales(robot)
     q, v, a, rank = (np.ascontiguousarray(x[condition > SUSPECT]) for x in (q, v, a, rank))
-    kappa, digits = np.empty(len(q)), np.empty(len(q))
-    digits_states(robot.packed, q, v, a, rank, lengths[:-1].copy(), long, power, kappa, digits)
-    raise_errors(robot.functions)
+    kappa, digits = _digits(robot, q, v, a, rank, power)
     far = np.flatnonzero(~(kappa < LARGEST_SPREAD))
     if len(far):
         # all rows may vanish together
@@ -195,6 +193,30 @@ def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
         return False
     _warn_of_digits(robot, kappa[worst], digits[worst], power)
     return True
+
+
+def states_with_few_digits(robot, q, v, rank, condition, power, enough=ENOUGH):
+    """A mask of the states at which fewer digits than `enough` may be left, whatever the accelerations are: at all
+    others `warn_if_digits_are_lost` does not warn.
+
+    `rank` is that of all states; `condition` (count) is as there.
+    """
+    few, smaller = condition > POOR_CONDITION, 10.0 ** ((ENOUGH - enough) / (power + 1))
+    if _is_large(robot, condition.max(initial=0.0) / smaller):
+        large = np.flatnonzero(condition > smaller * SUSPECT)
+        _, digits = _digits(robot, q[large], v[large], np.zeros((len(large), robot.nv)), np.full(len(large), rank),
+                            power)
+        few[large] |= ~(digits >= enough)
+    return few
+
+
+def _digits(robot, q, v, a, rank, power):
+    """Condition numbers of the constraints, and the number of remaining digits, at rows of states."""
+    lengths, _, long = _row_scales(robot)
+    kappa, digits = np.empty(len(q)), np.empty(len(q))
+    digits_states(robot.packed, q, v, a, rank, lengths[:-1].copy(), long, power, kappa, digits)
+    raise_errors(robot.functions)
+    return kappa, digits
 
 
 def _warn_of_digits(robot, kappa, digits, power):
