@@ -1,4 +1,5 @@
-"""``python tests/bridges/attacks.py --count 7000 --seed 0 [ROBOT ...]``: attacks on the programs of `ld.specialize`.
+"""``python tests/bridges/attacks.py --count 7000 --seed 0 [ROBOT ...]``: attacks on the programs of `ld.specialize`,
+on the processor or, with ``--device cuda``, on a GPU.
 
 Random states, many of them bad ones: off the loops, singular and next to it, on other branches, fast, with rows that
 are redundant here and not there, and numbers that are none. Wherever a program says that its result is valid, the
@@ -159,7 +160,7 @@ def wrong_states(robot, center, rng):
 class Vouching(MechanismPrograms):
     """`MechanismPrograms` without the general kernels: results of states where no guard holds are not numbers."""
 
-    def _general(self, name, results, lead, left, rows, made):
+    def _general(self, name, results, lead, left, rows, made, outputs):
         for x in made:
             x[left] = np.nan
         self.left = left
@@ -171,6 +172,22 @@ class Vouching(MechanismPrograms):
         good = np.ones(len(rows[0]), bool)
         good[self.left] = False
         return found, good
+
+
+class VouchingGpu:
+    """The same for programs on a GPU, which do not warn next to singular configurations."""
+
+    def __init__(self, robot, at):
+        self.robot, self.gpu = robot, ld.specialize(robot, at=at, device="cuda")
+
+    def vouched(self, name, results, rows):
+        *found, ok = getattr(self.gpu, name)(*rows, fallback="nan")
+        return found, ok
+
+    def general(self, name, results, *rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConditionWarning)
+            return self.gpu._general(name, dict(zip(("q", "v", "tau"), rows)))
 
 
 def off(found, expected, size=1.0):
@@ -227,7 +244,7 @@ def faults(programs, name, results, rows):
     return wrong, len(places), worst[0]
 
 
-def attack(robot, at, count, seed):
+def attack(robot, at, count, seed, kind=Vouching):
     """Attacks all functions of a robot.
 
     Yields
@@ -239,7 +256,7 @@ def attack(robot, at, count, seed):
     worst : float
     """
     rng = np.random.default_rng(seed)
-    programs, center = Vouching(robot, None if at is None else at[None]), robot.home if at is None else at
+    programs, center = kind(robot, None if at is None else at[None]), robot.home if at is None else at
     rows = states(robot, center, rng, count)
     for name, results in FUNCTIONS.items():
         wrong, vouched, worst = faults(programs, name, results, rows)
@@ -267,18 +284,21 @@ def main():
     parser.add_argument("--count", type=int, default=7000, help="states of each robot")
     parser.add_argument("--single", type=int, default=50, help="of them by single public calls, besides")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     given, total, found = parser.parse_args(), 0, 0
     for name, (robot, at) in mechanisms(given.seed).items():
         if given.robots and name not in given.robots:
             continue
-        for function, wrong, vouched, worst in attack(robot, at, given.count, given.seed):
+        kind = Vouching if given.device == "cpu" else VouchingGpu
+        for function, wrong, vouched, worst in attack(robot, at, given.count, given.seed, kind):
             total, found = total + given.count, found + len(wrong)
             print(f"{name:>18} {function:>17}: {vouched:6} of {given.count} by programs, largest difference "
                   f"{worst:.1e}, {len(wrong)} wrong", flush=True)
             for error, *state in wrong[:3]:
                 print("    ", error if isinstance(error, float) else f"{type(error).__name__}: {error}"[:200],
                       *(x.tolist() for x in state), flush=True)
-        for function, *difference in same_outcomes(robot, at, given.single, given.seed + 1):
+        single = same_outcomes(robot, at, given.single, given.seed + 1) if given.device == "cpu" else ()
+        for function, *difference in single:
             found += 1
             print(f"{name:>18} {function:>17}: other outcome {difference}", flush=True)
     print(f"{total} results, {found} wrong")

@@ -3,12 +3,14 @@ import numpy as np
 import pytest
 from attacks import along, attack, off, outcome, same_outcomes
 from c_programs import moving_states
+from numba import njit
 from processes import process, with_kernels
 from test_generate_c import ball, floating, geared
 from tree_cases import bundled
 
 import liedyn as ld
 from liedyn.bridges.specialization.references import closed_rows
+from liedyn.kernels import SCALAR
 from liedyn.machine.program.evaluate import guards_hold
 
 ROBOTS = {
@@ -86,6 +88,61 @@ def test_attacked(specialized):
     assert not same_outcomes(robot, None, 15, 4)
 
 
+OUTPUTS = {
+    "loader": ("bucket", "velocity:boom", "acceleration:boom", "pose:bucket", "twist_rate:bucket", "wrench:tilt_pin"),
+    "arm_on_slider": None, "cartesian_pendulum": None,
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs(name):
+    """C and D of named outputs, of the robot's own, and of the coordinates themselves."""
+    robot = bundled(name)
+    fast, (q, v, tau) = ld.specialize(robot), moving_states(robot, 30, 0.3)
+    y, w = fast._programs.choices()
+    expected = ld.linearize(robot, q, v, tau, independent=y, outputs=OUTPUTS[name], speeds=None if y is w else w)
+    C, D, A = fast.linearize(q, v, tau, results=("C", "D", "A"), outputs=OUTPUTS[name])
+    assert C.shape == expected.C.shape and D.shape == expected.D.shape
+    for x, other in ((C, expected.C), (D, expected.D), (A, expected.A)):
+        assert off(x, other).max() < 1e-10
+    with pytest.raises(ld.InputError, match="unknown"):
+        fast.linearize(q, v, tau, results=("C",), outputs=("nothing:here",))
+    with pytest.raises(ld.InputError, match="specialize has no output 'wrench:"):
+        fast.linearize(q, v, tau, results=("C",), outputs=(f"wrench:{robot.model.joints[0].name}",))
+
+
+def test_own_compiled_code():
+    """A loop of the user's over states, one of which is off the loops."""
+    robot = bundled("five_bar")
+    kernels, (q, v, tau) = ld.specialize(robot).kernels, moving_states(robot, 20, 1.0)
+    q[3, 0] += 0.1
+    accelerations, model = kernels.forward_dynamics, kernels.linearize
+
+    @njit
+    def run(q, v, tau, A, B, f0, a, lam, good):
+        condition = np.empty(1)
+        for k in range(len(q)):
+            model(SCALAR, q[k], v[k], tau[k], A[k], B[k], f0[k], condition, good[k])
+            accelerations(SCALAR, q[k], v[k], tau[k], a[k], lam[k], condition, good[k, 1:])
+
+    a, lam, good = np.empty((20, 4)), np.empty((20, 5)), np.empty((20, 2))
+    A, B, f0 = np.empty((20, 4, 4)), np.empty((20, 4, len(robot.actuator_names))), np.empty((20, 4))
+    run(q, v, tau, A, B, f0, a, lam, good)
+    closed = np.arange(20) != 3
+    assert good[closed].all() and not good[3, 0]
+    expected = ld.linearize(robot, q[closed], v[closed], tau[closed])
+    assert off(A[closed], expected.A).max() < 1e-10 and off(f0[closed], expected.f0).max() < 1e-10
+    assert off(a[closed], ld.forward_dynamics(robot, q[closed], v[closed], tau[closed]).a).max() < 1e-10
+    assert off(kernels_of_tree(robot, q, v), ld.rnea(robot, q, v, v)).max() < 1e-12
+
+
+def kernels_of_tree(robot, q, v):
+    rnea, tau = ld.specialize(robot).kernels.rnea, np.empty_like(v)
+    for k in range(len(q)):
+        rnea(SCALAR, q[k], v[k], v[k], tau[k])
+    return tau
+
+
 def test_an_error_names_the_state():
     robot = bundled("five_bar")
     fast = ld.specialize(robot)
@@ -113,8 +170,8 @@ def test_refused():
     with pytest.raises(ld.InputError, match="'squeezer' has force elements"):
         fast.linearize(*[[0.0] * 7] * 3)
     fast = ld.specialize(bundled("five_bar"))
-    for results in ((), ("A", "A"), ("C",)):
-        with pytest.raises(ld.InputError, match="results must be of A, B, f0 and K"):
+    for results in ((), ("A", "A"), ("E",)):
+        with pytest.raises(ld.InputError, match="results must be of A, B, C, D, f0 and K"):
             fast.linearize(*[[0.0] * 4] * 3, results=results)
     with pytest.raises(ld.InputError, match="out must be a tuple of 3 arrays"):
         fast.linearize(*[bundled("five_bar").home] * 3, out=[np.empty(1)])

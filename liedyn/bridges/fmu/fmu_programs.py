@@ -13,19 +13,14 @@ import numpy as np
 from liedyn.bridges.fmu.fmu_outputs import output_values
 from liedyn.bridges.specialization.step_programs import StepPrograms
 from liedyn.lie.algebra import quaternion_rotation
-from liedyn.linear.lower_rows import complete_derivatives
-from liedyn.linear.operating_point import actuators_of
-from liedyn.linear.output_rows import output_size, put_outputs, read_accelerations
-from liedyn.machine.program.trace import constants, room
+from liedyn.machine.program.trace import room
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.closing_steps import RANK_TOLERANCE as CLOSING_RANK
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows
 from liedyn.mechanics.constraints.elimination import (
     dependence, dependent_dofs, eliminate, elimination_size, independent_dofs,
 )
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.mechanics.tree.places import turn_free_rows
 
@@ -104,17 +99,10 @@ class FmuPrograms(StepPrograms):
     def _output_rows(self, plain, q, v, space, work):
         """C and D of `linearize`, for outputs as its kernels write them."""
         parts = np.array([each[:4] for each in self.plan], np.int64).reshape(-1, 4)
-        x, nu = space.A.shape[1], len(self.robot.actuator_names)
         count = sum(each.rows for each in self.plan)
-        C, D = room(count, x), room(count, nu)
-        if count:
-            p_y, size = len(self.states.y.names), plain(output_size)(SCALAR, self.model, count, x, nu)
-            if plain(read_accelerations)(parts):
-                plain(complete_derivatives)(SCALAR, p_y, constants(actuators_of(self.robot)), space,
-                                            room(x - p_y, x + nu), room(self.n, x + nu))
-            plain(put_outputs)(SCALAR, self.model, State(q, v, room(self.n), room(0)), parts, space,
-                               work[plain(first_place)(work):], room(size), C, D)
-        return C, D
+        if not count:
+            return room(0, space.A.shape[1]), room(0, space.B.shape[1])
+        return self.output_rows(plain, q, v, (space, work), parts, count)
 
     def _upper_rows(self, plain, q, v, dv):
         """Variations of the states' derivatives by tangents, velocities and inputs, from those of v."""

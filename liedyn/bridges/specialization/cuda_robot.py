@@ -299,7 +299,7 @@ class CudaRobot:
                               closure_tolerance=CLOSURE_TOLERANCE[self.dtype])
             return space.A, space.B, space.f0
         if name == "forward_dynamics":
-            found = forward_dynamics(self.robot, given["q"], given["v"], given["tau"])
+            found = forward_dynamics(self.robot, given["q"], given["v"], given["tau"], independent="auto")
             return found.a, found.lam
         found = TREE[name](self.robot, *given.values())
         return found if isinstance(found, tuple) else (found,)

@@ -23,11 +23,15 @@ from liedyn.model.packed import N_LINKS
 
 LONGEST = 40_000
 """Operations of a program that is compiled at all: longer ones take minutes, and loops are as fast."""
+WITH_OUTPUTS = {"C", "D"}
+"""Results of `linearize` for which outputs are traced."""
 TRACED_AS = {"linearize": "linear_model", "forward_dynamics": "constrained_motion"}
 """Functions whose programs have a condition number among their results, and these programs."""
 POWERS = {"linearize": LINEARIZATION, "forward_dynamics": ACCELERATIONS}
 OF_REDUNDANT = 8.0
 """As `ENOUGH`, where results depend on which of the redundant rows are chosen, as loops are closed to rounding only."""
+POOR = 50.0
+"""Where the condition number of dependent velocities is larger, those of other references are tried as well."""
 ROOM = 80_000
 """Operations of a function at all reference states together."""
 
@@ -47,13 +51,17 @@ class MechanismPrograms:
 
     def __init__(self, robot, at):
         self.robot, self.at, self._choices, self._rank = robot, at, None, None
-        self.references = References(robot, lambda state: RobotPrograms(robot, state), at, room=ROOM)
+        self.references = self._references(None)
+        self._of_outputs = {}
 
-    def run(self, name, state, results, out):
+    def _references(self, outputs):
+        return References(self.robot, lambda state: RobotPrograms(self.robot, state, None, outputs), self.at, room=ROOM)
+
+    def run(self, name, state, results, out, outputs=None):
         """Results of a function for one state or a batch, and those of the general kernels where no guard holds."""
-        module = self.module(name, results)
+        module = self.module(name, results, outputs)
         lead, *rows, verdict = states_unchecked(self.robot, **state)
-        shapes = self.shapes(name, results)
+        shapes = self.shapes(name, results, outputs)
         made = rows_for_all(out, lead, shapes, *rows)
         written = [x for x in made if x.shape[1]]
         good, condition = np.empty(len(rows[0])), [np.empty((len(rows[0]), 1))] * (name in TRACED_AS)
@@ -62,44 +70,50 @@ class MechanismPrograms:
         if not verdict[0]:
             states(self.robot, **state)
         for letter in LETTERS[1:]:
-            left = np.flatnonzero(good == 0.0)
-            if not len(left) or not hasattr(module, f"{name}_{letter}"):
+            if not hasattr(module, f"{name}_{letter}"):
                 break
-            some = [x[left] for x in rows]
-            found = [np.empty((len(left), x.shape[1])) for x in written + condition]
-            again = np.empty(len(left))
-            self._call(module, name, letter, False, some, found, again, verdict)
-            held = again > 0.0
-            good[left] = again
-            for x, y in zip(written + condition, found):
-                x[left[held]] = y[held]
+            self._try_other(module, name, letter, rows, written + condition, good, verdict)
         if condition and self.robot.row_names:
             numbers = np.where(good > 0.0, condition[0][:, 0], 0.0)
             enough = ENOUGH if self._rank == len(self.robot.row_names) else OF_REDUNDANT
             good[states_with_few_digits(self.robot, *rows[:2], self._rank, numbers, POWERS[name], enough)] = 0.0
         left = np.flatnonzero(good == 0.0)
         if len(left):
-            self._general(name, results, lead, left, rows, made)
+            self._general(name, results, lead, left, rows, made, outputs)
         return delivered_all(made, lead, shapes, out)
+
+    def _try_other(self, module, name, letter, rows, written, good, verdict):
+        """Results by another reference where no guard has held yet, or its dependent velocities are better."""
+        poor = (written[-1][:, 0] > POOR) if name == "forward_dynamics" else np.zeros(len(good), bool)
+        left = np.flatnonzero((good == 0.0) | poor)
+        if not len(left):
+            return
+        found, again = [np.empty((len(left), x.shape[1])) for x in written], np.empty(len(left))
+        self._call(module, name, letter, False, [x[left] for x in rows], found, again, verdict)
+        better = again > 0.0
+        if name == "forward_dynamics":
+            better &= (good[left] == 0.0) | (found[-1][:, 0] < written[-1][left, 0])
+        for x, y in zip((*written, good), (*found, again)):
+            x[left[better]] = y[better]
 
     @staticmethod
     def _call(module, name, letter, many, rows, written, good, verdict):
         batch = getattr(module, f"{name}_{letter}_states")
         batch.on(len(good), many, *rows, *written, good, verdict)
 
-    def _general(self, name, results, lead, left, rows, made):
+    def _general(self, name, results, lead, left, rows, made, outputs):
         """Rows where no guard holds, by the general kernels; an error names the first of them in the batch."""
         try:
-            found = self.general(name, results, *(x[left] for x in rows))
+            found = self.general(name, results, *(x[left] for x in rows), outputs=outputs)
         except LiedynError:
             for b in left:
                 with of_the_batch(lead, b):
-                    self.general(name, results, *(x[b] for x in rows))
+                    self.general(name, results, *(x[b] for x in rows), outputs=outputs)
             raise
         for x, y in zip(made, found):
             x[left] = np.reshape(y, (len(left), x.shape[1]))
 
-    def general(self, name, results, *arguments):
+    def general(self, name, results, *arguments, outputs=None):
         """The results of the general function."""
         if name == "forward_dynamics":
             found = forward_dynamics(self.robot, *arguments, independent="auto")
@@ -107,7 +121,7 @@ class MechanismPrograms:
         if name == "linearize":
             y, w = self.choices()
             speeds = None if all_holonomic(self.robot) else w
-            found = linearize(self.robot, *arguments, independent=y, speeds=speeds)
+            found = linearize(self.robot, *arguments, independent=y, speeds=speeds, outputs=outputs)
             return tuple(getattr(found, x) for x in results)
         found = OF_TREE[name](self.robot, *arguments)
         return found if isinstance(found, tuple) else (found,)
@@ -118,22 +132,27 @@ class MechanismPrograms:
             self._choices = self.references.first("linear_model").choices()
         return self._choices
 
-    def shapes(self, name, results):
+    def shapes(self, name, results, outputs=None):
         """The shape of each result."""
         n, m = self.robot.nv, len(self.robot.row_names)
         if name == "linearize":
             y, w = self.choices()
             x, nu = len(y.names) + len(w.names), len(self.robot.actuator_names)
             known = {"A": (x, x), "B": (x, nu), "f0": (x,), "K": (n, len(y.names))}
+            if WITH_OUTPUTS & set(results):
+                count = len(RobotPrograms(self.robot, {}, self.choices(), outputs).output_plan().labels)
+                known |= {"C": (count, x), "D": (count, nu)}
             return tuple(known[each] for each in results)
         if name == "forward_dynamics":
             return (n,), (m,)
         return tuple(tuple({"nv": n}[each] for each in shape) for shape in RECURSIONS[name].results.values())
 
-    def module(self, name, results):
+    def module(self, name, results, outputs=None):
         """The compiled module of a function."""
         parts = (*self.robot.packed, results, self.at, self.robot.independent)
-        found = kept_module(self.robot, name, parts, __file__, lambda: self._text(name, results))
+        if name == "linearize" and WITH_OUTPUTS & set(results):
+            parts += (self.robot.outputs if outputs is None else outputs,)
+        found = kept_module(self.robot, name, parts, __file__, lambda: self._text(name, results, outputs))
         q = np.array(found.REFERENCE)
         if name == "linearize" and self._choices is None:
             self._choices = RobotPrograms(self.robot, {"q": q}).choices()
@@ -141,17 +160,24 @@ class MechanismPrograms:
             self._rank = rank_of(self.robot, q, RANK_TOLERANCE)[0]
         return found
 
-    def _text(self, name, results):
-        traces = self.traces(name, results)
-        return module_text(name, traces, self.references.of(TRACED_AS.get(name, name))[0].state["q"])
+    def _text(self, name, results, outputs):
+        traces, q = self._traces(name, results, outputs)
+        return module_text(name, traces, q)
 
-    def traces(self, name, results):
+    def traces(self, name, results, outputs=None):
         """The programs of a function, at as many reference states as sampled states need."""
-        traced = TRACED_AS.get(name, name)
-        traces = [programs.trace(traced) for programs in self.references.of(traced)]
+        return self._traces(name, results, outputs)[0]
+
+    def _traces(self, name, results, outputs):
+        """These, and the configuration of the first one."""
+        traced, references = TRACED_AS.get(name, name), self.references
+        if name == "linearize" and WITH_OUTPUTS & set(results):
+            traced, references = "model_with_outputs", self._of_outputs.setdefault(outputs, self._references(outputs))
+        found = references.of(traced)
+        traces = [programs.trace(traced) for programs in found]
         traces = [trace.only((*results, "condition")) for trace in traces] if name == "linearize" else traces
         count = traces[0].length()
         if count > LONGEST:
             raise InputError(f"{name} of {self.robot.name!r} is a program of {count} operations, more than {LONGEST}: "
                              f"the general ld.{name} has no such limit")
-        return traces
+        return traces, found[0].state["q"]

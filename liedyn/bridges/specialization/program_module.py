@@ -39,6 +39,15 @@ def {name}_{letter}_states(begin, end, {arrays}, good, verdict):
         for k in range(min(_side.WIDTH, end - b)):
             good[b + k] = good_w[k]
 '''
+KERNEL = '''
+
+@kernel_in_place
+def {name}(lane, {arrays}, good):
+    {name}_a(lane, {arrays}, good)
+{others}'''
+OTHER = '''    if good[0] == 0.0:
+        {name}_{letter}(lane, {arrays}, good)
+'''
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -68,7 +77,9 @@ def module_text(name, traces, reference):
             rooms="\n    ".join(rooms), check=_lines("_side.check_rows(verdict, {x}, b, end)", given),
             gather=_lines("_side.gather({x}, b, end, {x}_w)", given), lanes=", ".join(f"{x}_w" for x in arrays),
             scatter=_lines("_side.scatter_matrix({x}_w, b, end, {x}, {x}_lines)", found))
-    return text
+    given = ", ".join(arrays)
+    others = "".join(OTHER.format(name=name, letter=letter, arrays=given) for letter in LETTERS[1:len(traces)])
+    return text + KERNEL.format(name=name, arrays=given, others=others)
 
 
 def _lines(form, names):

@@ -26,12 +26,21 @@ def _driven(robot):
     return f" (thrusters {shown(names[0])}{', ...' * (len(names) > 1)})" if names else ""
 
 
-def require_programs(robot, what):
-    """Raises InputError, with the cause, for a robot whose functions cannot be programs."""
-    found = [text for has, text in (
+def programs_exist(robot):
+    """False for a robot whose functions cannot be programs."""
+    return not _obstacles(robot)
+
+
+def _obstacles(robot):
+    return [text for has, text in (
         (robot.nv == 0, "no degree of freedom"), (watches(robot), "constraints that open and close"),
         (robot.elements is not None, f"force elements{_driven(robot)}"),
         (bool(robot.functions), "functions of users")) if has]
+
+
+def require_programs(robot, what):
+    """Raises InputError, with the cause, for a robot whose functions cannot be programs."""
+    found = _obstacles(robot)
     if found:
         raise InputError(f"{what} is not for such robots: {robot.name!r} has {', '.join(found)}")
 

@@ -9,17 +9,22 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.linear.local import linearize_in_place, linearize_size
+from liedyn.linear.linearize_one_state import own_coordinates
+from liedyn.linear.lower_rows import complete_derivatives
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of
+from liedyn.linear.output_rows import output_size, put_outputs, read_accelerations
+from liedyn.linear.outputs import output_plan
 from liedyn.linear.space import Coordinates, LocalSpace
-from liedyn.machine.errors import SingularConfigurationError
+from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.machine.program.expressions import larger, value_of
 from liedyn.machine.program.guards import REDUNDANT
 from liedyn.machine.program.trace import array_of, constants, room, traced_kernel
 from liedyn.machine.simd.lanes import SCALAR
+from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
 from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.dynamics.forward_states import PIVOTED, Choice, nullspace_in_place, nullspace_size
-from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_kernel, acceleration_size
+from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.recursion import RECURSIONS, arguments_of
 from liedyn.model.packed import SPARSE, PackedModel
@@ -76,10 +81,12 @@ class RobotPrograms:
         The reference: closed `q`, consistent `v`, forces `tau` and accelerations `a`.
     chosen : tuple, optional
         Coordinates and velocities of linear models (`Independent`).
+    outputs : tuple of str, optional
+        Their outputs, as for `linearize`.
     """
 
-    def __init__(self, robot, state, chosen=None):
-        self.robot, self.state, self.chosen = robot, state, chosen
+    def __init__(self, robot, state, chosen=None, outputs=None):
+        self.robot, self.state, self.chosen, self.outputs = robot, state, chosen, outputs
         ints, floats = constants(robot.packed.ints), constants(robot.packed.floats)
         ints[SPARSE] = 0  # what is zero at every state is skipped in any case
         self.model = PackedModel(ints, floats)
@@ -145,10 +152,8 @@ class RobotPrograms:
 
     def forward_dynamics(self, plain, q, v, tau):
         """Accelerations a and multipliers lam of minimum norm."""
-        a, lam, work = room(self.n), room(self.m), room(plain(acceleration_size)(self.model))
-        status, _, _ = plain(acceleration_kernel)(self.model, q, v, tau, room(0), RANK_TOLERANCE, work, a, lam)
-        self._require(status == OK)
-        return {"a": a, "lam": lam}
+        found = self.constrained_motion(plain, q, v, tau)
+        return {"a": found["a"], "lam": found["lam"]}
 
     def constrained_motion(self, plain, q, v, tau):
         """The results of `forward_dynamics`, and a condition number that grows next to singular configurations."""
@@ -174,10 +179,44 @@ class RobotPrograms:
 
     def linear_model(self, plain, q, v, tau):
         """A, B, f0 and K in the coordinates of `choices`, and the condition number of these."""
-        space, _, condition = self.local_space(plain, q, v, tau)
+        return self._model(*self.local_space(plain, q, v, tau))
+
+    def model_with_outputs(self, plain, q, v, tau):
+        """`linear_model`, C and D."""
+        space, work, condition = self.local_space(plain, q, v, tau)
+        plan, (x, nu) = self.output_plan(), space.B.shape
+        if len(plan.parts):
+            C, D = self.output_rows(plain, q, v, (space, work), plan.parts, len(plan.labels))
+        else:
+            C, D = map(constants, own_coordinates(self.robot, len(plan.labels), x, nu))
+        return self._model(space, work, condition) | {"C": C, "D": D}
+
+    def _model(self, space, work, condition):
         count = len(self.choices()[0].names)
         K = array_of([x for row in space.N for x in row[:count]])
         return {"A": space.A, "B": space.B, "f0": space.f0, "K": K, "condition": array_of([condition])}
+
+    def output_plan(self):
+        """The `OutputPlan` of C and D."""
+        plan = output_plan(self.robot, self.robot.outputs if self.outputs is None else self.outputs, self.choices()[0])
+        plan.without_joints("specialize")
+        if plan.contacts:
+            raise InputError("specialize has no wrenches of constraints that are not loops: ask ld.linearize for "
+                             f"{plan.labels[plan.contacts[0][1]]!r}")
+        return plan
+
+    def output_rows(self, plain, q, v, found, parts, count):
+        """C and D for the parts of an `OutputPlan` with so many rows; `found` is the space and the workspace of
+        `local_space`."""
+        (space, work), (x, nu) = found, found[0].B.shape
+        p_y, size = len(self.choices()[0].names), plain(output_size)(SCALAR, self.model, count, x, nu)
+        C, D = room(count, x), room(count, nu)
+        if plain(read_accelerations)(parts):
+            plain(complete_derivatives)(SCALAR, p_y, constants(actuators_of(self.robot)), space,
+                                        room(x - p_y, x + nu), room(self.n, x + nu))
+        plain(put_outputs)(SCALAR, self.model, State(q, v, room(self.n), room(0)), parts, space,
+                           work[plain(first_place)(work):], room(size), C, D)
+        return C, D
 
     def local_space(self, plain, q, v, tau):
         """The `LocalSpace` in the coordinates of `choices`, the workspace with what the elimination left there, and the

@@ -1,9 +1,10 @@
 """A traced program as the source of a Python module: straight lines, and their interface to Python."""
-from liedyn.bridges.specialization.recursions import COLUMNS, FACTOR
+from liedyn.bridges.specialization.program_module import kept_module
+from liedyn.bridges.specialization.recursions import COLUMNS, FACTOR, RECURSIONS, shortest_trace
 from liedyn.machine.program.expressions import INPUT, Expression
 from liedyn.machine.program.numba_lines import formula, imports, statements
 from liedyn.model.calls.recursion import written
-from liedyn.model.packed import NV
+from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, NV, TIME, PackedModel
 
 HEADER = '''"""Dynamics of one robot, written by liedyn.specialize.
 
@@ -100,3 +101,21 @@ def module_source(ints, traces):
         text += KERNEL.format(name=name, arguments=", ".join(arguments), body="\n".join(f"    {x}" for x in body))
         text += "\n\n" + written(name, name, arguments, recursion.inputs, rooms, recursion.results)
     return text
+
+
+def tree_of(robot):
+    """The part of the packed model that describes the tree, with time zero."""
+    ints, floats = robot.packed
+    tree = PackedModel(ints[:ints[LOOPS_AT]].copy(), floats[:ints[LOOP_FLOATS_AT]].copy())
+    tree.floats[TIME] = 0.0
+    return tree
+
+
+def recursions_module(robot):
+    """The module with the robot's recursions, from the cache or newly written."""
+    return kept_module(robot, "tree", tree_of(robot), __file__, lambda: _source(tree_of(robot)))
+
+
+def _source(tree):
+    return module_source(tree.ints, {name: (recursion, shortest_trace(recursion, tree))
+                                     for name, recursion in RECURSIONS.items()})

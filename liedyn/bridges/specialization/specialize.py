@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from liedyn.bridges.specialization.mechanism_programs import MechanismPrograms
-from liedyn.bridges.specialization.program_module import kept_module
 from liedyn.bridges.specialization.recursions import RECURSIONS, shortest_trace
-from liedyn.bridges.specialization.references import references, require_programs
-from liedyn.bridges.specialization.source import module_source
+from liedyn.bridges.specialization.references import programs_exist, references, require_programs
+from liedyn.bridges.specialization.source import recursions_module, tree_of
 from liedyn.machine.arguments import names, one_of, require_robot
 from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.tree.aba import require_regular_tree
 from liedyn.model.calls.generated_calls import of_all_states
 from liedyn.model.calls.recursion import document
-from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, TIME, PackedModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +44,13 @@ class Specialized:
     ----------
     robot : Robot
     kernels : module
-        `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives` for your own ``@njit`` functions, with the arguments of
-        `liedyn.kernels` without ints, floats, f_ext, work and the first result of `rnea_derivatives`:
-        ``rnea(SCALAR, q, v, a, tau)``. ``kernels.__file__`` is the program.
+        For your own ``@njit`` functions. Of the open tree, up to 12 degrees of freedom: `rnea`, `aba`,
+        `rnea_derivatives` and `aba_derivatives`, with the arguments of `liedyn.kernels` without ints, floats, f_ext,
+        work and the first result of `rnea_derivatives`: ``rnea(SCALAR, q, v, a, tau)``. Of closed mechanisms:
+        ``forward_dynamics(SCALAR, q, v, tau, a, lam, condition, good)`` and
+        ``linearize(SCALAR, q, v, tau, A, B, f0, condition, good)``; those of trees are a module with a file.
+        ``good[0]`` becomes 1; or 0 where no guard holds, and then there is no result. From a ``condition[0]`` of 50 on
+        few digits may be left, next to a singular configuration.
 
     Examples
     --------
@@ -66,17 +68,32 @@ class Specialized:
     def __init__(self, robot: Robot, at: Array | None = None) -> None:
         self.robot, self._at = robot, at
         self._kernels: ModuleType | None = None
+        self._recursions: ModuleType | None = None
         self._programs = MechanismPrograms(robot, at)
 
     @property
     def kernels(self) -> ModuleType:
+        robot, programs = self.robot, self._programs
+        if not robot.row_names or not programs_exist(robot):
+            return self._tree
         if self._kernels is None:
+            self._kernels = ModuleType("kernels")
+            self._kernels.__dict__.update(
+                {} if robot.nv > LARGEST or robot.singular_tree else {x: getattr(self._tree, x) for x in RECURSIONS},
+                forward_dynamics=programs.module("forward_dynamics", None).forward_dynamics,
+                linearize=programs.module("linearize", ("A", "B", "f0")).linearize)
+        return self._kernels
+
+    @property
+    def _tree(self) -> ModuleType:
+        """The module with the recursions of the open tree."""
+        if self._recursions is None:
             if self.robot.nv > LARGEST:
                 raise InputError(f"kernels are for 1 to {LARGEST} degrees of freedom: {self.robot.name!r} has "
                                  f"{self.robot.nv}")
             require_regular_tree(self.robot)
-            self._kernels = _module(self.robot)
-        return self._kernels
+            self._recursions = recursions_module(self.robot)
+        return self._recursions
 
     def __reduce__(self) -> Any:
         return specialize, (self.robot, self._at)
@@ -99,7 +116,7 @@ class Specialized:
         >>> sorted(fast.operations()["rnea"])
         ['*', '+', '-', '/']
         """
-        return {name: shortest_trace(recursion, _tree(self.robot)).operations()
+        return {name: shortest_trace(recursion, tree_of(self.robot)).operations()
                 for name, recursion in RECURSIONS.items()}
 
     @_documented
@@ -216,7 +233,7 @@ class Specialized:
         return self._programs.run("forward_dynamics", dict(q=q, v=v, tau=tau), None, out)
 
     def linearize(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, results: Sequence[str] = ("A", "B", "f0"),
-                  out: Sequence[Array] | None = None) -> tuple[Array, ...]:
+                  out: Sequence[Array] | None = None, outputs: Sequence[str] | None = None) -> tuple[Array, ...]:
         """The matrices of `liedyn.linearize`, in the coordinates that it chooses at the reference configuration.
 
         Parameters
@@ -228,20 +245,25 @@ class Specialized:
         tau : array_like, shape (..., nv)
             Generalised forces [N m, N].
         results : sequence of str
-            Of "A", "B", "f0" and "K", in the order in which they are returned: what is not asked for is not computed.
+            Of "A", "B", "C", "D", "f0" and "K", in the order in which they are returned: what is not asked for is not
+            computed.
         out : sequence of ndarray, optional
             Where the results go: C-contiguous float64 of their very shapes.
+        outputs : sequence of str, optional
+            Outputs of C and D, as for `liedyn.linearize`: one program for each choice of them.
 
         Returns
         -------
         tuple of ndarray
-            A (..., nx, nx), B (..., nx, nu), f0 (..., nx), K (..., nv, p), as attributes of `LocalStateSpace`.
+            A (..., nx, nx), B (..., nx, nu), C (..., ny, nx), D (..., ny, nu), f0 (..., nx), K (..., nv, p), as
+            attributes of `LocalStateSpace`.
 
         Raises
         ------
         InputError
-            A shape does not fit, an entry is not finite, v violates the constraints, or a result is unknown; the robot
-            has one-sided constraints, force elements or functions of users.
+            A shape does not fit, an entry is not finite, v violates the constraints, a result or an output is unknown,
+            or an output is the wrench of what is not a loop; the robot has one-sided constraints, force
+            elements or functions of users.
         ClosureError
             A loop is open at q.
         SingularConfigurationError
@@ -257,9 +279,10 @@ class Specialized:
         """
         require_programs(self.robot, "linearize of specialize")
         asked = names("results", results)
-        if not asked or not set(asked) <= {"A", "B", "f0", "K"} or len(set(asked)) < len(asked):
-            raise InputError(f"results must be of A, B, f0 and K, got {shown(results)}")
-        return self._programs.run("linearize", dict(q=q, v=v, tau=tau), asked, out)
+        if not asked or not set(asked) <= {"A", "B", "C", "D", "f0", "K"} or len(set(asked)) < len(asked):
+            raise InputError(f"results must be of A, B, C, D, f0 and K, got {shown(results)}")
+        outputs = None if outputs is None else names("outputs", outputs)
+        return self._programs.run("linearize", dict(q=q, v=v, tau=tau), asked, out, outputs)
 
     def _run(self, name, out, **state):
         """One state in the usual form, or a batch."""
@@ -267,11 +290,11 @@ class Specialized:
             many = len(RECURSIONS[name].results) > 1
             made = self._programs.run(name, state, None, out if many or out is None else (out,))
             return made if many else made[0]
-        made = getattr(self.kernels, f"{name}_direct")(self.robot.packed, *state.values(), out)
+        made = getattr(self._tree, f"{name}_direct")(self.robot.packed, *state.values(), out)
         if made is not None:
             return made
         shapes = tuple((self.robot.nv,) * len(shape) for shape in RECURSIONS[name].results.values())
-        return of_all_states(self.robot, getattr(self.kernels, f"{name}_states"),
+        return of_all_states(self.robot, getattr(self._tree, f"{name}_states"),
                              shapes if len(shapes) > 1 else shapes[0], out, state)
 
 
@@ -355,22 +378,3 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
     if not robot.nv:
         raise InputError(f"specialize: {robot.name!r} has no degree of freedom")
     return Specialized(robot, None if at is None else np.array(references(robot, at)))
-
-
-def _tree(robot):
-    """The part of the packed model that describes the tree, with time zero."""
-    ints, floats = robot.packed
-    tree = PackedModel(ints[:ints[LOOPS_AT]].copy(), floats[:ints[LOOP_FLOATS_AT]].copy())
-    tree.floats[TIME] = 0.0
-    return tree
-
-
-def _source(robot):
-    tree = _tree(robot)
-    traces = {name: (recursion, shortest_trace(recursion, tree)) for name, recursion in RECURSIONS.items()}
-    return module_source(tree.ints, traces)
-
-
-def _module(robot):
-    """The module with the robot's recursions, from the cache or newly written."""
-    return kept_module(robot, "tree", _tree(robot), __file__, lambda: _source(robot))
