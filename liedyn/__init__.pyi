@@ -48,6 +48,7 @@ from liedyn.mechanics.tree.world_axes import (
 from liedyn.model import (
     Builder as Builder, Robot as Robot, placement as placement, reduced as reduced, subtree as subtree,
 )
+from liedyn.model.cables import Pulley as Pulley
 from liedyn.model.inertial_parameters import (
     inertial_parameters as inertial_parameters, with_inertial_parameters as with_inertial_parameters,
 )
@@ -100,6 +101,7 @@ from liedyn.mechanics.dynamics import (
 )
 from liedyn.mechanics.elements import (
     actuator_matrix as actuator_matrix, element_forces as element_forces, element_states as element_states,
+    tensions as tensions,
 )
 from liedyn.motion.discretize import discretize as discretize
 from liedyn.motion.gradients import (
@@ -172,7 +174,7 @@ __all__ = [
     "KalmanFilter", "LargeResult", "LiedynError", "Limits", "MPC", "ModelError", "ModelWarning", "MotionWarning",
     "Motor", "MovingHorizonEstimator", "NLPSolver", "OptimalMotion", "OptimizationError", "OrientationTarget",
     "OutputFeedback", "PIDC", "PathFunction", "Phase", "Plan", "PlanError", "PlanWarning", "PointTarget",
-    "PolynomialSpring", "PoseTarget", "ReachError", "ReachWarning", "RealTimeLoop", "Regulator", "Robot",
+    "PolynomialSpring", "PoseTarget", "Pulley", "ReachError", "ReachWarning", "RealTimeLoop", "Regulator", "Robot",
     "RunDerivatives", "RunGradient", "RunVariation", "Sampled", "Sensitivity", "SimulationError",
     "SingularConfigurationError", "SpecialPoint", "Stepper", "SystemFeedback", "Target", "TrackingRegulator",
     "Trajectories", "Trajectory", "Trim", "TrimError", "VirtualCoupler", "aba", "aba_derivatives",
@@ -195,7 +197,7 @@ __all__ = [
     "momentum", "momentum_terms", "moving_horizon", "neutral", "open_results", "optimize_motion", "placement", "pose",
     "potential_energy", "random_configuration", "reduced", "regressor", "rnea", "rnea_derivatives",
     "rnea_second_derivatives", "save",
-    "save_toml", "sensitivities", "separation", "simulate", "specialize", "step", "subtree", "to_control",
+    "save_toml", "sensitivities", "separation", "simulate", "specialize", "step", "subtree", "tensions", "to_control",
     "to_pinocchio",
     "total_mass", "trim", "tvlqr", "underlying", "velocity_error", "velocity_from_momenta", "view",
     "virtual_coordinates", "virtual_jacobian", "with_inertial_parameters", "world_acceleration",

@@ -97,6 +97,12 @@ def solid(robots):
     return b.build()
 
 
+def hung(robots):
+    b = ld.Builder.of(robots["tree"])
+    b.cable("rope", [("ground", (0.0, 0.0, 5.0)), ld.Pulley("A", (0.0, 2.0, 0.0)), ("B", (0.0, 0.0, 0.1))], stiffness=9.0)
+    return ld.element_forces(b.build(), np.ones(2), np.ones(2))
+
+
 def apart(robots):
     return ld.distances(solid(robots), np.ones(2)).distance
 
@@ -347,6 +353,7 @@ CALLS = {
     "dlqr": lambda robots: ld.dlqr(robots["loop"], HOME, 0.01, 1.0, 1.0).K,
     "gain_schedule": scheduled, "lqr": lambda robots: ld.lqr(robots["loop"], HOME, 1.0, 1.0).K, "tvlqr": tracked,
     "actuator_matrix": loop("actuator_matrix", HOME),
+    "tensions": lambda robots: ld.tensions(robots["tree"], np.ones(2), low=-np.inf), "Pulley": hung,
     "element_forces": lambda robots: ld.element_forces(robots["sprung"], HOME, SWING),
     "element_states": lambda robots: ld.element_states(robots["sprung"], HOME, SWING),
     "ExtendedKalmanFilter": extended, "moving_horizon": windowed, "OutputFeedback": output_feedback,

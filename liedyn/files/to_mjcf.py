@@ -17,7 +17,7 @@ from liedyn.files.file_bodies import plain_friction
 from liedyn.files.paths import path_of, write_text
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import GROUND, placement
-from liedyn.model.description import Thruster
+from liedyn.model.description import Thruster, Winch
 from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.links import depth_first
 
@@ -120,7 +120,11 @@ def save_mjcf(robot, path):
     actuators = Element("actuator")
     for each in model.actuators:
         if each.gears.keys() <= hinges.keys():
-            (_add_thruster if isinstance(each, Thruster) else _add_motor)(actuators, tendons, each, elements)
+            if isinstance(each, Winch):
+                left_out.add("cables that go round in a sense", each.name,
+                             not _add_winch(actuators, tendons, each, elements))
+            else:
+                (_add_thruster if isinstance(each, Thruster) else _add_motor)(actuators, tendons, each, elements)
         else:
             left_out.add("actuators of balls, free joints and cut joints", each.name)
     keys = Element("keyframe")
@@ -317,8 +321,32 @@ def _add_sites(names, each, elements, point):
         _place(SubElement(elements[link], "site", name=name), pose @ point)
 
 
+def _add_path(tendons, name, stations, elements):
+    """A tendon over sites and round geoms; None if it does not go round the shorter way, which MuJoCo's does."""
+    if any(each.sense for each in stations):
+        return None
+    tendon = SubElement(tendons, "spatial", name=name)
+    for k, each in enumerate(stations):
+        here, body = f"{name} {k + 1}", elements[each.body]
+        if each.shape == "point":
+            _place(SubElement(body, "site", name=here), each.placement)
+            SubElement(tendon, "site", site=here)
+            continue
+        size = words((each.radius, each.radius) if each.shape == "cylinder" else each.radius)
+        _place(SubElement(body, "geom", name=here, type=each.shape, size=size, mass="0", group="3", contype="0",
+                          conaffinity="0"), each.placement)
+        SubElement(tendon, "geom", geom=here)
+    return tendon
+
+
 def _add_spring(tendons, element, elements):
     """A tendon with a spring and damper; False for other elements, or if its length would be negative."""
+    if element.law == "cable" and not element.numbers[1]:  # slack up to its length
+        tendon = _add_path(tendons, element.name, element.measure.stations, elements)
+        if tendon is not None:
+            tendon.set("stiffness", words(element.numbers[0]))
+            tendon.set("springlength", words([0.0, max(element.measure.length, 0.0)]))
+        return tendon is not None
     if element.law == "linear":
         stiffness, damping, preload = element.numbers
         stiff, damp, slack = [stiffness], [damping], 0.0
@@ -327,11 +355,16 @@ def _add_spring(tendons, element, elements):
         stiff, damp, stiffness, preload = numbers[:3], numbers[3:], numbers[0], 0.0
     else:
         return False
-    measure = element.measure
-    length = (measure.length if measure.parent else measure.offset) - (preload / stiffness if stiffness else 0.0)
-    if measure.parent and length < 0.0 or preload and not stiffness:
+    measure, is_path = element.measure, element.measure.kind == "cable"
+    length = measure.length if measure.parent or is_path else measure.offset
+    length -= preload / stiffness if stiffness else 0.0
+    if (measure.parent or is_path) and length < 0.0 or preload and not stiffness:
         return False
-    if measure.parent is None:
+    if is_path:
+        tendon = _add_path(tendons, element.name, measure.stations, elements)
+        if tendon is None:
+            return False
+    elif measure.parent is None:
         tendon = _add_sum(tendons, element.name, measure.coefficients)
     else:
         tendon = _add_line(tendons, element.name, measure, elements)
@@ -362,6 +395,15 @@ def _add_thruster(actuators, tendons, thruster, elements):
         SubElement(elements[GROUND], "site", name=reference["refsite"])
     gear = words((*thruster.wrench[3:], *thruster.wrench[:3]))
     SubElement(actuators, "motor", name=thruster.name, site=site, **reference, gear=gear)
+
+
+def _add_winch(actuators, tendons, winch, elements):
+    """A motor of a tendon, whose force makes it longer; False if the path cannot be written."""
+    name = f"{winch.name} tendon"
+    if _add_path(tendons, name, winch.measure.stations, elements) is None:
+        return False
+    SubElement(actuators, "motor", name=winch.name, tendon=name, gear=words(-winch.gear))
+    return True
 
 
 def _add_motor(actuators, tendons, actuator, elements):

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
              "constraints": Builder.constraint, "actuators": Builder.actuator, "cylinders": Builder.cylinder,
-             "thrusters": Builder.thruster, "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force,
+             "thrusters": Builder.thruster, "winches": Builder.winch, "springs": Builder.spring,
+             "cables": Builder.cable, "coordinate_forces": Builder.coordinate_force,
              "frictions": Builder.friction, "bushings": Builder.bushing, "applied_forces": Builder.applied_force,
              "shapes": Builder.shape}
 _DEEPEST = 50  # largest nesting depth of tables and lists, as their readers are recursive

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from liedyn.model.cables import arguments_of_station
 from liedyn.model.description import (
-    APPLIED, Actuator, Body, Constraint, Cylinder, Element, Frame, Joint, Loop, Shape, Thruster,
+    APPLIED, Actuator, Body, Constraint, Cylinder, Element, Frame, Joint, Loop, Shape, Thruster, Winch,
 )
 from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
@@ -114,6 +115,10 @@ def _cylinder(cylinder):
     return entries | {"gear": cylinder.gear}
 
 
+def _winch(winch):
+    return {"path": [arguments_of_station(each) for each in winch.measure.stations], "gear": winch.gear}
+
+
 def _thruster(thruster):
     given = {"torque": list(thruster.wrench[:3]), "force": list(thruster.wrench[3:])}
     axes = {"axes": "world"} if thruster.axes == "world" else {}
@@ -128,6 +133,8 @@ def method_of(thing):
             return "applied_force"
         if thing.law in ("friction", "bushing"):
             return thing.law
+        if thing.measure.kind == "cable":
+            return "cable"
         return "spring" if thing.measure.parent else "coordinate_force"
     if isinstance(thing, Constraint) and thing.kind in ("custom", "dry_friction"):
         return {"custom": "custom", "dry_friction": "friction"}[thing.kind]
@@ -145,6 +152,11 @@ def _element(element):
         return ({"body": measure.child} | _placement("placement", measure.child_placement)
                 | {key: x for key, x in given.items() if any(x)} | element.functions | axes)
     law = {"law": NAMED[element.law](**values)} if element.law in NAMED else {k: x for k, x in values.items() if x}
+    if measure.kind == "cable":
+        path = [arguments_of_station(each) for each in measure.stations]
+        pushes = {"pushes": True} if element.law == "linear" else {}
+        length = {"length": measure.length} if measure.length else {}
+        return {"path": path} | length | law | pushes | element.functions
     if measure.parent is None:
         return {"coefficients": measure.coefficients, "rest": measure.offset} | law | element.functions
     entries = _ends(measure)
@@ -167,7 +179,8 @@ def _six(numbers):
 
 
 _ARGUMENTS = {Body: _body, Frame: _frame, Joint: _joint, Loop: _loop, Constraint: _constraint, Actuator: _actuator,
-              Cylinder: _cylinder, Thruster: _thruster, Element: _element, Shape: _shape}
+              Cylinder: _cylinder, Thruster: _thruster, Winch: _winch,
+              Element: _element, Shape: _shape}
 UNIT_THRUST = {"torque": [0.0, 0.0, 0.0], "force": [0.0, 0.0, 1.0]}
 """What the builder's thrusters are by default."""
 

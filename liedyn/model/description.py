@@ -225,8 +225,8 @@ class Element(_Record):
     ----------
     measure : Constraint or Loop
         The constraint whose residual is the displacement: of kind distance or coupling, for a length or a sum minus
-        that at rest; or a fixed cut joint, for the displacement of two frames (for an applied force, of a frame from
-        the ground).
+        that at rest; the path of a cable (`liedyn.model.cables.Cable`); or a fixed cut joint, for the displacement of
+        two frames (for an applied force, of a frame from the ground).
     law : str
         One of :data:`liedyn.model.force_elements.LAW_KINDS`.
     numbers : tuple of float
@@ -245,6 +245,8 @@ class Element(_Record):
     @property
     def bodies(self) -> set[str]:
         """The two bodies that it acts between, None for a coupling; an applied force has only one."""
+        if self.measure.kind == "cable":
+            return self.measure.bodies
         return {self.measure.child} | (set() if self.law in APPLIED else {self.measure.parent})
 
     @property
@@ -384,6 +386,37 @@ class Thruster:
 
 
 @dataclass(frozen=True, eq=False)
+class Winch:
+    """An input u that pulls a cable with the tension gear * u.
+
+    Attributes
+    ----------
+    measure : Cable
+    gear : float
+    """
+
+    measure: Any
+    gear: float
+
+    @property
+    def name(self) -> str:
+        return self.measure.name
+
+    @property
+    def gears(self) -> dict[str, float]:
+        return {}
+
+    @property
+    def bodies(self) -> set[str]:
+        return self.measure.bodies
+
+    @property
+    def element(self) -> Element:
+        """The force element that exerts it; its last number is the input."""
+        return Element(self.measure, "driven", (-self.gear, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
 class Model(_Record):
     """All declarations of a robot, in their order.
 
@@ -395,7 +428,7 @@ class Model(_Record):
     bodies : tuple of Body
     joints : tuple of Joint
     loops : tuple of Loop
-    actuators : tuple of Actuator, Cylinder or Thruster
+    actuators : tuple of Actuator, Cylinder, Thruster or Winch
     home : dict
         Value or list of values by coordinate name or joint name.
     independent : tuple of str
@@ -415,7 +448,7 @@ class Model(_Record):
     bodies: tuple[Body, ...]
     joints: tuple[Joint, ...]
     loops: tuple[Loop, ...]
-    actuators: tuple[Actuator | Cylinder | Thruster, ...]
+    actuators: tuple[Actuator | Cylinder | Thruster | Winch, ...]
     home: dict[str, Any] = field(default_factory=dict)
     independent: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()

@@ -307,6 +307,8 @@ def _prefixed(model, prefix):
     def named(each):
         names = {key: prefix + getattr(each, key) for key in ("name", "body", "parent", "child")
                  if getattr(each, key, None) is not None}
+        if hasattr(each, "stations"):
+            names["stations"] = tuple(replace(station, body=prefix + station.body) for station in each.stations)
         for key in ("coefficients", "gears"):
             if getattr(each, key, None):
                 names[key] = {prefix + name: value for name, value in getattr(each, key).items()}

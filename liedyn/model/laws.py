@@ -86,6 +86,14 @@ def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cu
 
 
 @_law
+def cable(x, w, stiffness, damping):
+    """A spring and damper that only pulls: slack where x is not positive, or the damper would push."""
+    held = max(stiffness * x, 0.0)
+    taut = 1.0 if x > 0.0 and held + damping * w > 0.0 else 0.0
+    return (held + damping * w) * taut, stiffness * taut, damping * taut, held, 0.5 * held * max(x, 0.0)
+
+
+@_law
 def driven(x, w, gear, u):
     """An actuator: a force gear u that increases x; u is stored here before the law is evaluated."""
     return -gear * u, 0.0, 0.0, 0.0, 0.0

@@ -310,6 +310,9 @@ def tree(model):
     unique("shape", [shape.name for shape in model.shapes])
     for shape in model.shapes:
         choice(f"shape {shown(shape.name)}", "body", shape.body, known)
+    for thing in (*model.elements, *model.actuators):
+        for station in getattr(getattr(thing, "measure", None), "stations", ()):
+            choice(f"cable {shown(thing.name)}", "path", station.body, known)
     children = dict.fromkeys([GROUND] + bodies)
     pairs = [constraint for constraint in model.constraints if constraint.parent is not None]
     springs = [element.measure for element in model.elements if element.measure.parent is not None]

@@ -2,7 +2,7 @@
 import numpy as np
 
 from liedyn.files.mjcf.reader import BALL, FREE
-from liedyn.files.mjcf.passive import fixed_tendon, is_fixed, line
+from liedyn.files.mjcf.passive import fixed_tendon, is_fixed, line, path
 from liedyn.model.description import GROUND
 from liedyn.model.kinds import JOINT_KINDS
 
@@ -31,7 +31,7 @@ def declare(reader):
         if not ratios:
             if not (_is_linear(reader, k) and (_add_cylinder(reader, k, name) or _add_thruster(reader, k, name))):
                 reader.missing["actuators with a state, of a muscle, or that act on other than coordinates, sites and "
-                               "tendons between two sites"].append(name)
+                               "tendons without pulleys and side sites"].append(name)
             continue
         gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else reader.gear(k)[0], _bias(reader, k)
         reader.builder.actuator(name, ratios, gear=gear * m.actuator_gainprm[k, 0])
@@ -47,12 +47,24 @@ def _add_cylinder(reader, k, name):
     m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
     ends = line(reader, target) if _is_tendon(reader, k) else None
     if not ends:
-        return False
+        return _is_tendon(reader, k) and _add_winch(reader, k, name, path(reader, target))
     gear, (constant, k_p, k_v) = reader.gear(k)[0], _bias(reader, k)
     reader.builder.cylinder(name, *ends, gear=gear * m.actuator_gainprm[k, 0])
     if constant or k_p or k_v:
         reader.builder.spring(reader.unused("element", f"{name} servo"), *ends, stiffness=-gear * gear * k_p,
                               damping=-gear * gear * k_v, preload=-gear * constant)
+    return True
+
+
+def _add_winch(reader, k, name, way):
+    """Declare an actuator of a tendon over several sites, and its servo as a spring; False for other tendons."""
+    if not way:
+        return False
+    gear, (constant, k_p, k_v) = reader.gear(k)[0], _bias(reader, k)
+    reader.builder.winch(name, way, gear=-gear * reader.model.actuator_gainprm[k, 0])
+    if constant or k_p or k_v:
+        reader.builder.cable(reader.unused("element", f"{name} servo"), way, stiffness=-gear * gear * k_p,
+                             damping=-gear * gear * k_v, preload=-gear * constant, pushes=True)
     return True
 
 

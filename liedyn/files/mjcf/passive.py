@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.machine.errors import shown
+from liedyn.model.cables import Pulley
 from liedyn.model.laws import PolynomialSpring
 
 
@@ -38,6 +39,24 @@ def line(reader, t):
     return parent, child, A, B
 
 
+def path(reader, t):
+    """Points and pulleys of a tendon, as `Builder.cable` takes them.
+
+    None if it has pulleys that divide its force, or side sites, by which MuJoCo chooses the way in its own manner."""
+    m, wrap, found = reader.model, reader.mujoco.mjtWrap, []
+    for k in range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t]):
+        kind, number = m.wrap_type[k], int(m.wrap_objid[k])
+        if kind == int(wrap.mjWRAP_SITE):
+            found.append(reader.site(number))
+            continue
+        shape = {int(wrap.mjWRAP_SPHERE): "sphere", int(wrap.mjWRAP_CYLINDER): "cylinder"}.get(int(kind))
+        if shape is None or m.wrap_prm[k] >= 0.0:
+            return None
+        frame = reader.pose(m.geom_pos[number], m.geom_quat[number])
+        found.append(Pulley(reader.bodies[m.geom_bodyid[number]], frame, float(m.geom_size[number, 0]), shape=shape))
+    return found
+
+
 def add_rotors(reader, armature):
     """Add armatures of tendons over one joint to `armature` of joints, times the square of the coefficient."""
     m = reader.model
@@ -63,8 +82,10 @@ def declare_tendons(reader):
             reader.builder.coordinate_force(reader.unused("element", name), fixed_tendon(reader, t), rest=low, **given)
         elif line(reader, t):
             reader.builder.spring(reader.unused("element", name), *line(reader, t), length=low, **given)
+        elif path(reader, t):
+            reader.builder.cable(reader.unused("element", name), path(reader, t), length=low, **given, pushes=True)
         else:
-            reader.missing["springs and dampers of tendons over more than two sites"].append(name)
+            reader.missing["springs and dampers of tendons with pulleys or side sites"].append(name)
 
 
 DEGREES = 3

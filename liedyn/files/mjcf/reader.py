@@ -244,6 +244,10 @@ class Reader:
         return {self.joints[j]: m.dof_frictionloss[m.jnt_dofadr[j]] for j in range(m.njnt)
                 if self.is_single(j) and m.dof_frictionloss[m.jnt_dofadr[j]]}
 
+    def pose(self, xyz, quaternion):
+        """The pose for a position and a quaternion of MuJoCo."""
+        return pose(xyz, quaternion)
+
     def site(self, k):
         """The body of a site, and the site's pose in it."""
         m = self.model

@@ -105,6 +105,14 @@ def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cu
 
 
 @_law
+def cable(x, w, stiffness, damping):
+    o, one = 0.0 * x, 1.0 + 0.0 * x
+    taut = 1.0 if x > 0.0 and stiffness * x + damping * w > 0.0 else 0.0
+    return (((stiffness * x + damping * w) * taut, stiffness * taut + o, damping * taut + o, o, o, o),
+            ((x * taut, one * taut, o), (w * taut, o, one * taut)))
+
+
+@_law
 def driven(x, w, gear, u):
     o = 0.0 * x
     return (-gear * u + o, o, o, o, o, o), ((-u + o, o, o), (-gear + o, o, o))

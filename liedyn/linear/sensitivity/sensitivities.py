@@ -284,8 +284,17 @@ def _chunk(robot, columns, parameters):
     return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
 
 
+def _refuse_cables(robot):
+    names = [each.name for each in (*robot.model.elements, *robot.model.actuators)
+             if getattr(getattr(each, "measure", None), "kind", "") == "cable"]
+    if names:
+        raise InputError("second derivatives of the lengths of cables are not known: "
+                         f"{listed(names)} of {robot.name!r}")
+
+
 def element_slopes(robot, q, v, u, lead):
     """`Slopes` of the laws of force elements, None if there are none."""
+    _refuse_cables(robot)
     if robot.elements is None:
         return None
     packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)

@@ -63,7 +63,7 @@ def _parts(robot):
             (each.name, f"on {', '.join(each.gears)}" if each.gears else _between(each.measure), _gear(each))
             for each in model.actuators]),
         ("force elements", len(model.elements), "", [
-            (each.name, each.law, _between(each.measure) if each.measure.parent else
+            (each.name, each.law, _between(each.measure) if each.bodies - {None} else
              f"on {', '.join(each.measure.coefficients)}") for each in model.elements]),
     ]
     return [line for what, count, more, rows in tables if rows
@@ -107,4 +107,6 @@ def _mobility(robot):
 
 
 def _between(each):
+    if hasattr(each, "stations"):
+        return " - ".join(station.body for station in each.stations)
     return f"{each.parent} - {each.child}"

@@ -11,5 +11,6 @@ f > 0 pulls: it acts against x. So elements use the code of constraints, by a pa
 constraints, and their derivatives are exact. None of it is compiled for robots without elements.
 """
 from liedyn.mechanics.elements.generalized import actuator_matrix, element_forces, element_states
+from liedyn.mechanics.elements.tensions import tensions
 
-__all__ = ["actuator_matrix", "element_forces", "element_states"]
+__all__ = ["actuator_matrix", "element_forces", "element_states", "tensions"]

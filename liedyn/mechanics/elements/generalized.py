@@ -131,7 +131,8 @@ def _require_finite(robot, lead, tau, w):
         with of_the_batch(lead, b):
             if undefined:
                 raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
-                                                 "here: its points coincide", np.zeros(0))
+                                                 "here: its points coincide, or one lies within what a cable goes "
+                                                 "round", np.zeros(0))
             raise InputError(f"numbers overflow: generalised forces of force elements are {shown(tau[b].tolist())}")
 
 
@@ -254,7 +255,8 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
             b, k = np.argwhere(bad)[0]
             with of_the_batch(lead, b):
                 raise SingularConfigurationError(f"actuator {shown(robot.actuator_names[k])} has no direction here: "
-                                                 "its points coincide", np.zeros(0))
+                                                 "its points coincide, or one lies within what a cable goes round",
+                                                 np.zeros(0))
     return S.reshape(lead + S.shape[1:])
 
 
