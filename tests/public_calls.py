@@ -99,7 +99,8 @@ def solid(robots):
 
 def hung(robots):
     b = ld.Builder.of(robots["tree"])
-    b.cable("rope", [("ground", (0.0, 0.0, 5.0)), ld.Pulley("A", (0.0, 2.0, 0.0)), ("B", (0.0, 0.0, 0.1))], stiffness=9.0)
+    path = [("ground", (0.0, 0.0, 5.0)), ld.Pulley("A", (0.0, 2.0, 0.0)), ("B", (0.0, 0.0, 0.1))]
+    b.cable("rope", path, stiffness=9.0)
     return ld.element_forces(b.build(), np.ones(2), np.ones(2))
 
 

@@ -1,7 +1,6 @@
 """Cables: paths through points of bodies and round cylinders and spheres, as declared and for kernels.
 
-A path is packed as the number of its pieces and PIECE numbers for each: its kind; the links of its two points and of
-what is wrapped; the points in their links; the pose of the wrapped frame C in its link; radius; sense; the side point.
+They are packed as `liedyn.model.force_elements` says.
 """
 # mypy: ignore-errors
 
@@ -15,6 +14,7 @@ import numpy as np
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.description import GROUND, Constraint, _Record
+from liedyn.model.force_elements import CYLINDER, SIDE, SPHERE, STRAIGHT
 from liedyn.model.frames import placement as pose_from
 from liedyn.model.numbers import numbers
 from liedyn.model.packed import BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from liedyn.typing import Array, ArrayLike
 
-STRAIGHT, CYLINDER, SPHERE = range(3)
-SHORTEST, SIDE = 0, 2
-"""Senses besides +1 and -1, counterclockwise and clockwise about the axis."""
-LINKS, POINTS, FRAME, RADIUS, SENSE, SIDE_AT, PIECE = 1, 4, 10, 22, 23, 24, 27
 WRAPPED = {"cylinder": CYLINDER, "sphere": SPHERE}
 
 

@@ -20,6 +20,13 @@ BUSHING_NUMBERS = {"stiffness": 36, "damping": 36, "preload": 6}
 
 LAW_I = 7  # entries of `Laws.records` for each element
 LAW, ROW, HOLDS, NUMBERS, FUNCTION_AT, TORQUE_AT, PATH = range(LAW_I)
+STRAIGHT, CYLINDER, SPHERE = range(3)
+"""Kinds of the pieces of a cable's path. A path is packed as their number, and PIECE numbers for each: its kind; the
+links of its two points and of what is wrapped; the points in their links; the pose of the wrapped frame C in its link;
+radius; sense; the side point in C."""
+LINKS, POINTS, FRAME, RADIUS, SENSE, SIDE_AT, PIECE = 1, 4, 10, 22, 23, 24, 27
+SHORTEST, SIDE = 0, 2
+"""Senses besides +1 and -1, counterclockwise and clockwise about the axis."""
 HOLDING = "linear", "cable", "gas_spring", "polynomial", "bushing"
 """Laws whose force, except for damping, is the gradient of an energy."""
 

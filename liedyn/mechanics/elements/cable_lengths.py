@@ -25,8 +25,9 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.cut_joints import placed
 from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE
 from liedyn.mechanics.tree.kinematics import S, of_dof
-from liedyn.model.cables import CYLINDER, FRAME, LINKS, PIECE, POINTS, RADIUS, SENSE, SHORTEST, SIDE, SIDE_AT, STRAIGHT
-from liedyn.model.force_elements import PATH, ROW
+from liedyn.model.force_elements import (
+    CYLINDER, FRAME, LINKS, PATH, PIECE, POINTS, RADIUS, ROW, SENSE, SHORTEST, SIDE, SIDE_AT, STRAIGHT,
+)
 from liedyn.model.packed_records import MODEL, dof_count, dof_link, dof_total, first_dof, get3, get6, get9, subtree_end
 
 ZERO3 = 0.0, 0.0, 0.0
