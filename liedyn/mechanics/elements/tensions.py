@@ -67,7 +67,7 @@ def tensions(robot: Robot, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLik
     >>> for k, (x, y) in enumerate(((1, 0), (-1, 1), (-1, -1), (0, 0))):
     ...     b.winch(f"winch{k}", [("ground", (x, y, 1.0)), ("bob", (0, 0, 0))])
     >>> ld.tensions(b.build(), [0.0, 0.0, 0.0], low=1.0).round(3)
-    array([1.414, 1.   , 1.   , 7.655])
+    array([3.7  , 2.266, 2.266, 4.578])
     """
     require_robot(robot)
     rest = np.zeros(robot.nv)
