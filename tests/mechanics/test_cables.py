@@ -249,3 +249,12 @@ def test_eight_cables():
         ld.tensions(robot, q, low=1.0, high=5.0)
     held = ld.forward_dynamics(robot, q, np.zeros(6), S @ u)
     assert np.abs(held.a).max() < 1e-9
+
+
+def test_joints_carry_what_cables_pull():
+    """A rope aslant pulls its load into the guide; the winch's pull is balanced where its wheel is held."""
+    rope = ld.joint_wrenches(hoist(place=(0.3, 0.0, 0.0)), [-0.1], [0.0], [0.0])["lift"]
+    x, _, tension = slack(hoist(place=(0.3, 0.0, 0.0)), [-0.1], [0.0], "rope")
+    G = difference(lambda s: slack(hoist(place=(0.3, 0.0, 0.0)), [-0.1 + s], [0.0], "rope")[0])
+    assert abs(rope[5]) < 1e-9  # nothing drives the load along its guide
+    assert abs(rope[3] - tension * math.sqrt(1.0 - G * G)) < 1e-8 * tension and x > 0.0

@@ -247,7 +247,7 @@ def test_a_spring_without_a_direction_is_an_error():
     (lambda b: b.coordinate_force("s", {"q7": 1.0}), "unknown 'q7'"),
     (lambda b: b.friction("s", "q1", coulomb=-1.0), "coulomb: must be positive, got -1.0"),
     (lambda b: b.friction("s", "q1", coulomb=1.0, static=0.5), "static: must not be below coulomb, 1.0, got 0.5"),
-    (lambda b: b.friction("s", "q1", coulomb=1.0, width=0.0), "width: must be positive, got 0.0"),
+    (lambda b: b.friction("s", "q1", coulomb=1.0, width=-1.0), "width: must be positive, got -1.0"),
 ])
 def test_bad_declarations(declare, said):
     b = ld.Builder.of(ld.load("five_bar"))
