@@ -127,5 +127,8 @@ def test_pictures_of_branches():
     buckled.plot("upper_hinge", ax)
     labels = ax.get_legend_handles_labels()[1]
     assert sorted(labels) == ["branch point", "stable", "unstable"]  # each once, of two branches
-    assert straight.plot().get_ylabel().startswith("largest real part")  # no coordinate moves
+    growth = straight.plot()
+    assert growth.get_ylabel().startswith("largest real part")  # no coordinate moves
+    crossing = [line for line in growth.lines if line.get_marker() == "s"]
+    assert [*crossing[0].get_xdata(), *crossing[0].get_ydata()] == [first, 0.0]  # where it becomes unstable
     assert buckled.plot().get_ylabel() in robot.coordinate_names

@@ -43,9 +43,18 @@ def moving_most(branch):
 
 
 def _at(branch, each, name, k):
-    """What a column is at a special point: its own, or a mean of the points around it."""
-    own = branch._columns(each)
-    return own[name] if name in own else 0.5 * (branch[name][k] + branch[name][min(k + 1, len(branch) - 1)])
+    """What a column is at a special point: its own, or between those of the points around it.
+
+    Where stability is lost or gained the largest real part is zero, with a kink.
+    """
+    own, last = branch._columns(each), min(k + 1, len(branch) - 1)
+    if name in own:
+        return own[name]
+    if name == "growth" and min(each.unstable) == 0 < max(each.unstable):
+        return 0.0
+    (x, x_next), (y, y_next) = ((column[k], column[last]) for column in (branch.parameter, branch[name]))
+    share = (each.parameter - x) / (x_next - x) if x_next != x else 0.0
+    return y + min(max(share, 0.0), 1.0) * (y_next - y)
 
 
 def _parts(branch, y, special):
