@@ -12,12 +12,12 @@ from benchmarks.errors import BenchmarkError
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("trees", "batches", "specialised", "loops", "undeclared", "shares", "growth", "study", "linkages",
-            "stepping", "reaching", "momenta", "gradients", "optimal_motion", "nlp_solvers", "planning", "reaches",
-            "starting")
+            "curvature", "stepping", "reaching", "momenta", "gradients", "optimal_motion", "nlp_solvers", "planning",
+            "reaches", "starting")
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
-QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study", "linkages", "stepping",
-         "reaching", "momenta", "gradients", "planning", "reaches")
+QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study", "linkages", "curvature",
+         "stepping", "reaching", "momenta", "gradients", "planning", "reaches")
 ON_REQUEST = ("starting",)
 """Measured only when named: it takes minutes to compile everything again."""
 LONGEST = 600.0

@@ -84,6 +84,7 @@ from liedyn.linear import (
     frequency_response as frequency_response, linearize as linearize, modes as modes, underlying as underlying,
 )
 from liedyn.linear.feedback import check_feedback as check_feedback
+from liedyn.linear.second.curvature import Curvature as Curvature, curvature as curvature
 from liedyn.linear.sensitivity import Sensitivity as Sensitivity, sensitivities as sensitivities
 from liedyn.look.viewer import export_html as export_html, view as view
 from liedyn.mechanics.constraints import (
@@ -167,6 +168,7 @@ __version__: str
 __all__ = [
     "AccumulationError", "Adaptive", "BaseParameters", "Baumgarte", "Branch", "Builder", "CacheWarning",
     "CenterOfMassTarget", "ClosureError", "ConditionWarning", "ContactWarning", "ControllabilityError", "Cost",
+    "Curvature",
     "DirectionTarget", "DistanceTarget", "Distances", "Event", "EventRecord", "Excitation", "ExtendedKalmanFilter",
     "ForwardDynamicsDerivatives",
     "GainSchedule", "GasSpring", "GeneralizedAlpha", "HybridController", "Identification", "IdentificationError",
@@ -184,7 +186,7 @@ __all__ = [
     "centroidal_momentum_matrix", "centroidal_momentum_matrix_dot",
     "check_constraint", "check_feedback", "clearance", "close", "closure_error", "complete_velocity",
     "constraint_bias", "constraint_jacobian", "constraint_wrenches", "continuation", "controllability",
-    "coriolis_matrix", "crba",
+    "coriolis_matrix", "crba", "curvature",
     "ddp", "difference", "differential_inverse_kinematics", "differentiate_run", "discretize", "distances",
     "dkalman", "dlqr",
     "dynamic_parameters", "element_forces", "element_states", "excitation", "export_fmu", "export_html",

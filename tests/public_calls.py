@@ -23,7 +23,7 @@ MADE = {
     "Excitation": "excitation", "Identification": "identify", "LargeResult": "map_states",
     "Sensitivity": "sensitivities", "EventRecord": "Event", "Trajectory": "simulate", "Trajectories": "many runs",
     "MovingHorizonEstimator": "moving_horizon", "SystemFeedback": "from_control", "Robot": "load",
-    "NLPSolver": "optimize_motion", "Target": "PoseTarget",
+    "NLPSolver": "optimize_motion", "Target": "PoseTarget", "Curvature": "curvature",
 }
 """Classes of what functions return: by which call, below."""
 HOME = ld.load("five_bar").home
@@ -375,6 +375,7 @@ CALLS = {
     "discretize": lambda robots: ld.discretize(robots["loop"], HOME, REST, PUSH, 1e-3).A,
     "frequency_response": lambda robots: ld.frequency_response(ld.linearize(robots["loop"], HOME, REST, REST), [1.0]),
     "linearize": lambda robots: ld.linearize(robots["loop"], HOME, REST, PUSH).A,
+    "curvature": lambda robots: ld.curvature(robots["loop"], HOME, ("q1", "q2")).second,
     "modes": lambda robots: ld.modes(ld.linearize(robots["loop"], HOME, REST, REST)),
     "underlying": loop("underlying", HOME, REST, PUSH),
     "sensitivities": lambda robots: ld.sensitivities(robots["loop"], HOME, REST, REST, parameters=["mass:*"]),

@@ -97,7 +97,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         True: ``second`` of the result has all second derivatives, and its ``taylor`` is the model to second order. An
         array: weights of the rates f = (ydot, wdot), of whose sum ``second.f`` is the Hessian, which takes a few
         times as long as A and B for mechanisms of any size; or a dict of weights of ``"f"``, ``"a"`` (all
-        accelerations, nv) and ``"lam"`` (multipliers, m).
+        accelerations, nv), ``"lam"`` (multipliers, m) and ``"q"`` (all displacements, nv).
 
     Returns
     -------
@@ -204,7 +204,7 @@ def _with_second(space, robot, lead, given, loop, friction, tolerance, second):
     if friction.rubs:
         raise InputError("second derivatives are not available while contacts slide with friction, as "
                          f"{', '.join(map(repr, friction.names))} here")
-    sizes = {"f": len(space.states), "a": robot.nv, "lam": len(robot.row_names)}
+    sizes = {"f": len(space.states), "a": robot.nv, "lam": len(robot.row_names), "q": robot.nv}
     vars(space)["second"] = second_derivatives(
         Linearized(robot, lead, sizes, given.state, given.coordinates, given.actuators, tolerance), second)
     return space

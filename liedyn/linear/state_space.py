@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.linear.second.second_result import PARTS, at_models
+from liedyn.linear.second.second_result import at_models
 from liedyn.machine.arguments import positive
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
@@ -394,7 +394,8 @@ class LocalStateSpace(LazyResult):
         ('arm.npz', ['A', 'B', 'C', 'D'])
         """
         path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
-        more = {} if self.second is None else {f"second_{name}": getattr(self.second, name) for name in PARTS}
+        second = {} if self.second is None else self.second.__getstate__()
+        more = {f"second_{name}": value for name, value in second.items()}
         np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)[:-1]}, **more)
         return Path(path)
 

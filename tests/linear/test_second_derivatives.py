@@ -4,6 +4,7 @@ import pickle
 import mpmath
 import numpy as np
 import pytest
+from comparison import relative
 from exact_robots import DIGITS, ExactRobot
 from hypothesis import given
 from random_mechanisms import built, laws, moving, plans
@@ -53,6 +54,9 @@ def exact_second(robot, state, y, w, direction):
     return np.split(found, [p + r, p + r + robot.nv])
 
 
+@pytest.mark.validation("second derivatives of rates, accelerations and multipliers of mechanisms",
+                        robots="four_bar, five_bar, loader, shopping_cart, arm_on_circle",
+                        oracle="Newton and Euler in mpmath, 50 digits")
 @pytest.mark.parametrize(("name", "tolerance"), [
     ("four_bar", 1e-11), ("five_bar", 1e-11), ("loader", 1e-10), ("shopping_cart", 1e-10), ("arm_on_circle", 1e-10)])
 def test_second_derivatives_agree_with_fifty_digits(name, tolerance):
@@ -64,7 +68,7 @@ def test_second_derivatives_agree_with_fifty_digits(name, tolerance):
         exact = exact_second(robot, (q, v, u), y, w, direction)
         for part, expected in zip((ss.second.f, ss.second.a, ss.second.lam), exact):
             found = np.einsum("ijk,j,k->i", part, direction, direction)
-            assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
+            assert relative(found, expected) < tolerance
 
 
 def test_hessians_of_weighted_sums_are_sums_of_the_tensors():
@@ -123,7 +127,7 @@ def test_rates_of_a_floating_base_are_of_second_order_in_its_own_tangent():
     assert np.abs(found[6:]).max() == 0.0
 
 
-def test_batches_have_the_second_derivatives_of_their_states():
+def test_batches_have_the_second_derivatives_of_their_states(tmp_path):
     robot, rng = ld.load("five_bar"), np.random.default_rng(5)
     states = [random_state(robot, seed)[2] for seed in range(3)]
     q, v, u = (np.array(each) for each in zip(*states))
@@ -138,6 +142,8 @@ def test_batches_have_the_second_derivatives_of_their_states():
         np.testing.assert_allclose(weighted.second.f[b], expected, rtol=0, atol=1e-11)
     again = pickle.loads(pickle.dumps(batch))
     assert np.array_equal(again.second.f, batch.second.f)
+    with np.load(batch.save(tmp_path / "models")) as saved:
+        assert np.array_equal(saved["second_a"], batch.second.a)
 
 
 def test_taylor_is_the_linear_model_without_second_derivatives():
@@ -156,7 +162,7 @@ def test_taylor_is_the_linear_model_without_second_derivatives():
 def test_what_has_no_second_derivatives_is_named():
     robot = ld.load("five_bar")
     q, v = robot.home, np.zeros(4)
-    with pytest.raises(ld.InputError, match="there are weights of 'f', 'a', 'lam'"):
+    with pytest.raises(ld.InputError, match="there are weights of 'f', 'a', 'lam', 'q'"):
         ld.linearize(robot, q, v, v, second={"g": v})
     with pytest.raises(ld.InputError, match="second weights of f must have shape"):
         ld.linearize(robot, q, v, v, second=np.ones(3))
@@ -211,6 +217,7 @@ def test_second_derivatives_where_a_frame_is_moved():
     assert errors[2] < 0.3 * errors[1] < 0.09 * errors[0] and errors[2] < 1e-2 * abs(found), (errors, found)
     with pytest.raises(ld.InputError, match="functions of time move 'follows'"):
         ss.second.lam  # noqa: B018
+    assert pickle.loads(pickle.dumps(ss)).second.a.shape == ss.second.a.shape
 
 
 @pytest.mark.parametrize("name", ["five_bar", "loader"])
@@ -239,3 +246,19 @@ def test_coordinates_of_cut_joints_describe_the_same_mechanism(name):
     expected = own.second.a[:, :x, :x] @ direction @ direction
     found = other.second.a[:, :x, :x] @ first @ first + slopes @ bent
     assert np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(("name", "body"), [("loader", "bucket"), ("stewart", "platform")])
+def test_motions_with_curvature_stay_closed_to_third_order(name, body):
+    robot, rng = ld.load(name), np.random.default_rng(9)
+    y, _, (q, _, _) = random_state(robot)
+    body = body if body in robot.body_names else robot.body_names[-1]
+    found = ld.curvature(robot, q, y.names, body)
+    dy, open_by, off = rng.normal(size=len(y.names)), [], []
+    for h in (2e-2, 1e-2, 5e-3):
+        d = found.first @ (h * dy) + 0.5 * found.second @ (h * dy) @ (h * dy)
+        open_by.append(np.abs(ld.closure_error(robot, ld.integrate(robot, q, d))).max())
+        there = ld.pose(robot, closed_near(robot, q, y.rows, h * dy), body)
+        twist = found.twist @ (h * dy) + 0.5 * found.twist_second @ (h * dy) @ (h * dy)
+        off.append(np.abs(ld.pose(robot, q, body) @ ld.lie.exp(twist) - there).max())
+    assert open_by[2] < 0.14 * open_by[1] < 0.02 * open_by[0] and off[2] < 0.14 * off[1] < 0.02 * off[0]

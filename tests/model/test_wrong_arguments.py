@@ -289,6 +289,7 @@ CALLS = {
     "world_joint_wrenches": dict(robot=FIVE_BAR, q=HOME, wrenches={"q2": np.ones(6)}),
     "forward_dynamics": dict(**STATE, tau=REST), "check_feedback": dict(**STATE, feedback=(feedback, derivative)),
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
+    "curvature": dict(robot=FIVE_BAR, q=HOME, independent=("q1", "q2"), body=FIVE_BAR.body_names[0]),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
     "generate_c": dict(robot=ld.load("particle_on_circle"), folder="made"),
     "export_fmu": dict(robot=ld.load("particle_on_circle"), file="made.fmu", binary=False),
@@ -384,8 +385,9 @@ METHODS = {
     "LocalStateSpace.__getitem__": (
         once(lambda: ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), *np.zeros((2, 2, 4)))), dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "Distances", "EventRecord", "Excitation", "ForwardDynamicsDerivatives",
-           "GainSchedule", "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult",
+RESULTS = {"BaseParameters", "Branch", "Curvature", "Distances", "EventRecord", "Excitation",
+           "ForwardDynamicsDerivatives", "GainSchedule", "Identification", "InverseKinematics", "KalmanBucyFilter",
+           "KalmanFilter", "LargeResult",
            "MovingHorizonEstimator", "OptimalMotion", "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient",
            "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
            "Trajectory", "Trim"}

@@ -28,7 +28,7 @@ from liedyn.model.constraint_records import (
     CONTACT, family_of, is_active, loop_count, loop_kind, loop_links, present_rows,
 )
 
-WEIGHED = group(Weighed, VECTOR, ROW_WEIGHTS, ROW_WEIGHTS, VECTOR, VECTOR)
+WEIGHED = group(Weighed, VECTOR, ROW_WEIGHTS, ROW_WEIGHTS, VECTOR, VECTOR, VECTOR)
 
 
 @inline

@@ -184,7 +184,7 @@ def vary_cuts(model, world, virtual, multipliers, weighed, b, variations, of_lam
 
     `multipliers` are lam and a register of its variations for each row.
     """
-    (lam, lam_2), weights, (_, _, _, adjoints, rates) = multipliers, weights_of(weighed, virtual), weighed
+    (lam, lam_2), weights, (_, _, _, adjoints, rates, _) = multipliers, weights_of(weighed, virtual), weighed
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             kind, C, first, count = rows_in(SCALAR, model, world, l, virtual)

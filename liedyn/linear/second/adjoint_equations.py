@@ -14,7 +14,7 @@ from liedyn.linear.choice import reads_cuts
 from liedyn.linear.local import put_right_inverse
 from liedyn.linear.second.adjoint_contacts import add_contacts, hold_contacts
 from liedyn.linear.second.adjoint_cuts import add_cuts, hold_cuts
-from liedyn.linear.second.adjoint_recursion import put_gradient, put_links, sum_inward
+from liedyn.linear.second.adjoint_recursion import put_gradient, put_joints, put_links, sum_inward
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.linalg.gauss_jordan import (
     add_product, add_transposed_product, at, clear, padded, put_element, solve_rows_for,
@@ -231,7 +231,7 @@ def put_theta(model, e, G, weights, k, room, shares, mu):
 @inline
 def put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room, shares):
     """The adjoint equations of weighted sum k: weights of all rows, and the wrenches of the links."""
-    (R_y, virtual_y, R_w, virtual_w), (mu, rows, readers, _, _) = coordinates, room.weighed
+    (R_y, virtual_y, R_w, virtual_w), (mu, rows, readers, _, _, _) = coordinates, room.weighed
     reads, left, begin, lam = reads_cuts(virtual_y) or reads_cuts(virtual_w), room.left, work[0], space.lam
     put_theta(model, e, space.G, weights, k, room, shares, mu)
     put_weights(k, weights, room.weighed)
@@ -246,6 +246,7 @@ def put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared
         for r in range(rows.psi.size):
             store(SCALAR, shares.weighed.rows.psi, r, shares.theta[r])
         put_gradient_of_all(model, state.q, lam, False, shares.prepared, shares.weighed, room)
+        put_joints(model, shares.prepared.world, shares.weighed)
         for j in range(mu.size):
             left[j] = room.of_q[j]
     put_gradient_of_all(model, state.q, lam, reads, prepared, room.weighed, room)
@@ -259,6 +260,7 @@ def put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared
         hold_contacts(model, prepared.world, room.weighed)
         if reads:
             hold_cuts(model, prepared.world, True, room.weighed)
+    put_joints(model, prepared.world, room.weighed)
     work[0] = begin
 
 

@@ -21,14 +21,13 @@ this reverse mode gives as many columns of the Hessian in one outward and one in
 """
 from collections import namedtuple
 
-from liedyn.lie.algebra import ad, add6, dot, dot6, inertia_times, minus_ad_dual, sub6
-from liedyn.linear.second.pairs import wrench_back
+from liedyn.lie.algebra import ad, add6, add_power, dot, dot6, inertia_times, minus_ad_dual, scale6, sub6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.mechanics.tree.joints import has_rotation_spring, screw_of_kind, spring_curvature, spring_variation
 from liedyn.mechanics.tree.kinematics import S, acceleration_of, of_dof, twist_of
 from liedyn.mechanics.tree.tangent_recursion import (
-    ADDED, DA, DV, ETA, MOMENTUM, VARIATION, WRENCH, of_body, put_added, variation_of, vary_accelerations,
+    ADDED, DA, DV, MOMENTUM, VARIATION, WRENCH, of_body, put_added, variation_of, vary_accelerations,
     vary_velocities,
 )
 from liedyn.model.packed_records import (
@@ -41,6 +40,9 @@ LINK, W, OF_A, OF_V, OF_W, OF_Q = 30, 0, 6, 12, 18, 24
 # registers of each link for a block of columns: its motion, then of_w of the link alone
 MOTION = VARIATION + 6
 
+# numbers of each degree of freedom: ad(x_p, S) for x = V, A, W of the parent, and S x* F for the wrenches that go on
+JOINT, OF_V_P, OF_A_P, OF_W_P, BY_V, BY_A, BY_W, BY_Q = 42, 0, 6, 12, 18, 24, 30, 36
+
 Columns = namedtuple("Columns", "N X A L")
 """Variations of q, v, a and the multipliers along the columns of a linear model, padded."""
 
@@ -48,9 +50,9 @@ Prepared = namedtuple("Prepared", "world bodies M E S MS inverse columns variati
 """What all weights share: kinematics and bodies; the inertia matrix and the rows E of cut joints' coordinates; S, M S
 and the inverse of S^T M S; the columns, and the variations of all links along them, block by block."""
 
-Weighed = namedtuple("Weighed", "mu rows readers adjoints rates")
+Weighed = namedtuple("Weighed", "mu rows readers adjoints rates joints")
 """What belongs to one weighted sum: mu, weights of the rows and of cut joints' coordinates (`RowWeights`), wrenches of
-the links and their variations along a block of columns."""
+the links and their variations along a block of columns, and vectors of each degree of freedom (`put_joints`)."""
 
 
 @inline
@@ -147,6 +149,28 @@ def put_gradient(model, q, world, weighed, of_q, of_v):
 # ---- its variations along a register of directions
 
 
+@inline
+def rate_of(rates, i, what):
+    """The variation of a wrench of link i."""
+    return get6(LANES, rates, LINK * i + what)
+
+
+@inline
+def add_along_joint(model, joints, what, N, i, b, x):
+    """x plus the sum of vector `what` of each degree of freedom of joint i times its row of block b of N."""
+    for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+        c = load(LANES, N, N.shape[1] // WIDTH * j + b)
+        x = add6(x, scale6(c, get6(SCALAR, joints, JOINT * j + what)))
+    return x
+
+
+@inline
+def has_inertia(bodies, i):
+    """False for links without mass, between the primitives of a joint."""
+    m, _, J = get_inertia(SCALAR, bodies, of_body(i, 0))
+    return m != 0.0 or J[0] != 0.0 or J[3] != 0.0 or J[5] != 0.0
+
+
 @kernel_in_place
 def vary_motions(model, world, bodies, columns, b, variations):
     """Variations of the motion of all links along block b of the columns, and of of_w of each link alone."""
@@ -155,25 +179,46 @@ def vary_motions(model, world, bodies, columns, b, variations):
     for i in range(link_count(model)):
         I, P = get_inertia(SCALAR, bodies, of_body(i, 0)), get6(SCALAR, bodies, of_body(i, MOMENTUM))
         dA = add6(variation_of(variations, i, DA), put_added(SCALAR, model, world, i, columns.A, b, variations))
-        V, dV = twist_of(SCALAR, world, i), variation_of(variations, i, DV)
-        dF = add6(inertia_times(I, dA), add6(minus_ad_dual(dV, P), minus_ad_dual(V, inertia_times(I, dV))))
+        V, dV, dF = twist_of(SCALAR, world, i), variation_of(variations, i, DV), zero6(LANES)
+        if has_inertia(bodies, i):
+            dF = add6(inertia_times(I, dA), add6(minus_ad_dual(dV, P), minus_ad_dual(V, inertia_times(I, dV))))
         put6(LANES, variations, VARIATION * link_count(model) + 6 * i, dF)
 
 
 @kernel_in_place
-def vary_links(model, prepared, variations, adjoints, rates):
-    """Variations of W and of the wrenches of each link alone, from those of the motion."""
-    world, bodies = prepared.world, prepared.bodies
+def put_joints(model, world, weighed):
+    """The vectors of each degree of freedom that its variations take, from wrenches summed inward."""
+    adjoints, joints = weighed.adjoints, weighed.joints
     for i in range(link_count(model)):
-        p, I, P = parent(model, i), get_inertia(SCALAR, bodies, of_body(i, 0)), get6(
-            SCALAR, bodies, of_body(i, MOMENTUM))
-        V, dV, w = twist_of(SCALAR, world, i), variation_of(variations, i, DV), weighed_twist(SCALAR, adjoints, i)
-        turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
-        dW = add6(weighed_twist(LANES, rates, p), ad(weighed_twist(SCALAR, adjoints, p), turn))
-        dP = inertia_times(I, dV)
-        of_v = sub6(inertia_times(I, add6(ad(dW, V), ad(w, dV))), add6(minus_ad_dual(dW, P), minus_ad_dual(w, dP)))
+        p, (F_v, F_a, F_w, F_q) = parent(model, i), handed_on(adjoints, world, model, i)
+        Vp, Ap, Wp = twist_of(SCALAR, world, p), acceleration_of(SCALAR, model, world, p), weighed_twist(
+            SCALAR, adjoints, p)
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj, k = get6(SCALAR, world, of_dof(model, j, S)), JOINT * j
+            put6(SCALAR, joints, k + OF_V_P, ad(Vp, Sj))
+            put6(SCALAR, joints, k + OF_A_P, ad(Ap, Sj))
+            put6(SCALAR, joints, k + OF_W_P, ad(Wp, Sj))
+            put6(SCALAR, joints, k + BY_V, minus_ad_dual(Sj, F_v))
+            put6(SCALAR, joints, k + BY_A, minus_ad_dual(Sj, F_a))
+            put6(SCALAR, joints, k + BY_W, minus_ad_dual(Sj, F_w))
+            put6(SCALAR, joints, k + BY_Q, minus_ad_dual(Sj, F_q))
+
+
+@kernel_in_place
+def vary_links(model, prepared, weighed, b, variations):
+    """Variations of W and of the wrenches of each link alone, from those of the motion; needs `put_joints`."""
+    bodies, world, (_, _, _, adjoints, rates, joints) = prepared.bodies, prepared.world, weighed
+    for i in range(link_count(model)):
+        dW = add_along_joint(model, joints, OF_W_P, prepared.columns.N, i, b,
+                             weighed_twist(LANES, rates, parent(model, i)))
+        of_a, of_v = zero6(LANES), zero6(LANES)
+        if has_inertia(bodies, i):
+            I, P = get_inertia(SCALAR, bodies, of_body(i, 0)), get6(SCALAR, bodies, of_body(i, MOMENTUM))
+            V, dV, w = twist_of(SCALAR, world, i), variation_of(variations, i, DV), weighed_twist(SCALAR, adjoints, i)
+            of_a, dP = inertia_times(I, dW), inertia_times(I, dV)
+            of_v = sub6(inertia_times(I, add6(ad(dW, V), ad(w, dV))), add6(minus_ad_dual(dW, P), minus_ad_dual(w, dP)))
         put6(LANES, rates, LINK * i + W, dW)
-        put6(LANES, rates, LINK * i + OF_A, inertia_times(I, dW))
+        put6(LANES, rates, LINK * i + OF_A, of_a)
         put6(LANES, rates, LINK * i + OF_V, of_v)
         put6(LANES, rates, LINK * i + OF_W, get6(LANES, variations, VARIATION * link_count(model) + 6 * i))
         put6(LANES, rates, LINK * i + OF_Q, zero6(LANES))
@@ -197,50 +242,39 @@ def spring_rates(model, q, mu, N, i, b, of_q):
 
 
 @inline
-def seen_from_joint(model, world, variations, links, i):
-    """Displacement of joint i, and the parent's (V, A, W) with their variations as seen from link i."""
-    p, (adjoints, rates) = parent(model, i), links
-    turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
-    V, A, w = twist_of(SCALAR, world, p), acceleration_of(SCALAR, model, world, p), weighed_twist(SCALAR, adjoints, p)
+def vary_parent(model, prepared, weighed, i, b, variations):
+    """Variations of the parent's twist, acceleration and mu-twist, as seen from link i."""
+    p, N, joints = parent(model, i), prepared.columns.N, weighed.joints
     dA = add6(variation_of(variations, p, DA), variation_of(variations, p, ADDED))
-    return (turn, (V, add6(variation_of(variations, p, DV), ad(V, turn))), (A, add6(dA, ad(A, turn))),
-            (w, add6(weighed_twist(LANES, rates, p), ad(w, turn))))
-
-
-@inline
-def both(links, i, what):
-    """A wrench of link i and its variation."""
-    return get6(SCALAR, links[0], LINK * i + what), get6(LANES, links[1], LINK * i + what)
-
-
-@inline
-def varied_dual(x, F):
-    """The variation of -ad*_x F."""
-    return add6(minus_ad_dual(x[1], F[0]), minus_ad_dual(x[0], F[1]))
+    return (add_along_joint(model, joints, OF_V_P, N, i, b, variation_of(variations, p, DV)),
+            add_along_joint(model, joints, OF_A_P, N, i, b, dA),
+            add_along_joint(model, joints, OF_W_P, N, i, b, weighed_twist(LANES, weighed.rates, p)))
 
 
 @kernel_in_place
 def vary_gradient(model, q, prepared, weighed, b, variations, of_motion):
     """Block b of the variations of the gradient by q, v and a: three padded matrices with nv rows."""
-    (of_q, of_v, of_a), (mu, _, _, adjoints, rates) = of_motion, weighed
-    world, N = prepared.world, prepared.columns.N
-    links, width = (adjoints, rates), of_q.shape[1] // WIDTH
+    (of_q, of_v, of_a), (mu, _, _, _, rates, joints), world = of_motion, weighed, prepared.world
+    N, X, width = prepared.columns.N, prepared.columns.X, of_q.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
-        p, (turn, Vp, Ap, Wp) = parent(model, i), seen_from_joint(model, world, variations, links, i)
-        F_a, F_v, F_w, F_q = both(links, i, OF_A), both(links, i, OF_V), both(links, i, OF_W), both(links, i, OF_Q)
-        s = (sub6(twist_of(SCALAR, world, i), Vp[0]), sub6(variation_of(variations, i, DV), Vp[1]))
-        on = (add6(F_v[0], minus_ad_dual(s[0], F_a[0])), add6(F_v[1], varied_dual(s, F_a)))
-        by_q = sub6(sub6(sub6(F_q[1], varied_dual(Vp, on)), varied_dual(Ap, F_a)), varied_dual(Wp, F_w))
-        by_v = sub6(F_v[1], varied_dual(Vp, F_a))
+        p, (dV, dA, dW) = parent(model, i), vary_parent(model, prepared, weighed, i, b, variations)
+        F_a, F_v, F_w, F_q = (
+            rate_of(rates, i, OF_A), rate_of(rates, i, OF_V), rate_of(rates, i, OF_W), rate_of(rates, i, OF_Q))
+        own = sub6(twist_of(SCALAR, world, i), twist_of(SCALAR, world, p))
+        on = add_along_joint(model, joints, BY_A, X, i, b, add6(F_v, minus_ad_dual(own, F_a)))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-            Sj = get6(SCALAR, world, of_dof(model, j, S))
-            store(LANES, of_q, width * j + b, dot6(Sj, by_q))
-            store(LANES, of_v, width * j + b, dot6(Sj, by_v))
-            store(LANES, of_a, width * j + b, dot6(Sj, F_a[1]))
+            Sj, k = get6(SCALAR, world, of_dof(model, j, S)), JOINT * j
+            turned, by_a = get6(SCALAR, joints, k + OF_V_P), get6(SCALAR, joints, k + BY_A)
+            x = add_power(dot6(Sj, F_q), turned, on)
+            x = add_power(add_power(x, get6(SCALAR, joints, k + OF_A_P), F_a), by_a, dA)
+            x = add_power(add_power(x, get6(SCALAR, joints, k + OF_W_P), F_w), get6(SCALAR, joints, k + BY_W), dW)
+            store(LANES, of_q, width * j + b, add_power(x, get6(SCALAR, joints, k + BY_V), dV))
+            store(LANES, of_v, width * j + b, add_power(add_power(dot6(Sj, F_v), turned, F_a), by_a, dV))
+            store(LANES, of_a, width * j + b, dot6(Sj, F_a))
         if dof_count(model, i) > 1 and has_rotation_spring(model, i):
             spring_rates(model, q, mu, N, i, b, of_q)
         if p >= 0:
-            accumulate6(LANES, rates, LINK * p + OF_A, wrench_back(F_a, turn)[1])
-            accumulate6(LANES, rates, LINK * p + OF_V, wrench_back(on, turn)[1])
-            accumulate6(LANES, rates, LINK * p + OF_W, wrench_back(F_w, turn)[1])
-            accumulate6(LANES, rates, LINK * p + OF_Q, wrench_back(F_q, turn)[1])
+            accumulate6(LANES, rates, LINK * p + OF_A, add_along_joint(model, joints, BY_A, N, i, b, F_a))
+            accumulate6(LANES, rates, LINK * p + OF_V, add_along_joint(model, joints, BY_V, N, i, b, on))
+            accumulate6(LANES, rates, LINK * p + OF_W, add_along_joint(model, joints, BY_W, N, i, b, F_w))
+            accumulate6(LANES, rates, LINK * p + OF_Q, add_along_joint(model, joints, BY_Q, N, i, b, F_q))

@@ -29,7 +29,7 @@ from liedyn.linear.second.adjoint_equations import (
     MotionSums, Room, Shares, put_adjoints, put_inertia, put_least_columns, put_multiplier_columns, put_z,
 )
 from liedyn.linear.second.adjoint_recursion import (
-    LINK, MOTION, Columns, Prepared, Weighed, vary_gradient, vary_links, vary_motions,
+    JOINT, LINK, MOTION, Columns, Prepared, Weighed, vary_gradient, vary_links, vary_motions,
 )
 from liedyn.linear.space import COORDINATES, SPACE
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
@@ -58,18 +58,19 @@ MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_acce
 RateWeights = namedtuple("RateWeights", "y w")
 """Weights of the rates of the coordinates y, and of the velocities w, of a local state space."""
 
-SumWeights = namedtuple("SumWeights", "y w a lam")
-"""Rows of weights of the rates of y and w, of all accelerations (or none), and of the multipliers (or none)."""
+SumWeights = namedtuple("SumWeights", "y w a lam q")
+"""Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, or none."""
 
 ONE, ONE_RATE = group(MotionWeights, *[VECTOR] * 6), group(RateWeights, *[VECTOR] * 2)
-MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 4)
+MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 5)
 
 
 @inline
 def kinematics_size(model, x):
     """Size of the workspaces of a `Prepared` and a `Weighed` that are not shared."""
     n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
-    return links * (BODY + LINK + padded(x) * MOTION + WIDTH * LINK) + world_size(model) + n + 3 * (m + nz) + WIDTH * 16
+    of_links = links * (BODY + LINK + padded(x) * MOTION + WIDTH * LINK)
+    return of_links + world_size(model) + (1 + JOINT) * n + 3 * (m + nz) + WIDTH * 16
 
 
 @kernel_in_place
@@ -152,7 +153,7 @@ def vary_all(model, q, lam, reads, prepared, weighed, room, b):
     variations, multipliers = vector_in(prepared.variations, b * size, size), (lam, room.lam_2)
     for r in range(m):
         store(LANES, room.lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
-    vary_links(model, prepared, variations, weighed.adjoints, weighed.rates)
+    vary_links(model, prepared, weighed, b, variations)
     vary_cuts(model, prepared.world, False, multipliers, weighed, b, variations, room.of_lam)
     vary_contacts(model, prepared.world, multipliers, weighed, b, variations, room.of_lam)
     if reads:
@@ -227,7 +228,7 @@ def weighed_in(model, some, work):
     return Weighed(
         take_vector(work, n), RowWeights(take_vector(work, m), take_vector(work, m), take_vector(work, m)),
         RowWeights(take_vector(work, nz), take_vector(work, nz), take_vector(work, nz)),
-        take_vector(work, LINK * links), take_vector(work, WIDTH * LINK * links))
+        take_vector(work, LINK * links), take_vector(work, WIDTH * LINK * links), take_vector(work, JOINT * n))
 
 
 @inline
@@ -300,7 +301,7 @@ def add_rows(rows, virtual, weights, k, out, readers):
 
 @inline
 def put_turns(model, v, turn, of_q):
-    """of_q, the weights of displacements that the rates R ad(d, v) have, for weights R^T y of rates in `turn`."""
+    """Adds to of_q the weights of displacements that the rates R ad(d, v) have, for their weights R^T y in `turn`."""
     for i in range(link_count(model)):
         first, count = first_dof(model, i), dof_count(model, i)
         if count > 1:
@@ -310,9 +311,9 @@ def put_turns(model, v, turn, of_q):
                 c, V = (c[0], get3(SCALAR, turn, first + 3)), (V[0], get3(SCALAR, v, first + 3))
             by_q = minus_ad_dual(V, c)
             for k in range(3):
-                store(SCALAR, of_q, first + k, by_q[0][k])
+                store(SCALAR, of_q, first + k, load(SCALAR, of_q, first + k) + by_q[0][k])
                 if count == 6:
-                    store(SCALAR, of_q, first + 3 + k, by_q[1][k])
+                    store(SCALAR, of_q, first + 3 + k, load(SCALAR, of_q, first + 3 + k) + by_q[1][k])
 
 
 @late(MODEL, STATE, COORDINATES, SUMS, VECTOR, VECTOR, SPACE, MATRIX)
@@ -329,7 +330,7 @@ def model_hessians(model, state, coordinates, weights, e, work, space, H):
         take_matrix(work, count, n), take_matrix(work, count, nz), take_matrix(work, count, nz))
     rest = vector_in(work, int(work[0]), work.size - int(work[0]))
     for j in range(count * n):
-        store(SCALAR, given.q, j, 0.0)
+        store(SCALAR, given.q, j, load(SCALAR, weights.q, j) if weights.q.size > 0 else 0.0)
         store(SCALAR, given.turn, j, 0.0)
         store(SCALAR, given.a, j, load(SCALAR, weights.a, j) if weights.a.size > 0 else 0.0)
     for j in range(count * nz):
@@ -365,5 +366,5 @@ def model_hessian(model, state, coordinates, weights, e, work, space, H):
     velocity v, as in `liedyn.linear.local`: ydot = R (v + [d, v0] + [d, v - v0]/2).
     """
     (y, w), none = weights, matrix_in(weights.y, 0, 0, 0)
-    sums = SumWeights(matrix_in(y, 0, 1, y.size), matrix_in(w, 0, 1, w.size), none, none)
+    sums = SumWeights(matrix_in(y, 0, 1, y.size), matrix_in(w, 0, 1, w.size), none, none, none)
     model_hessians(model, state, coordinates, sums, e, work, space, H)

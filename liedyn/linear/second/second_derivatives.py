@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.linear.second.second_result import PARTS, SecondDerivatives
 from liedyn.linear.second.second_states import SumWeights, second_states
 from liedyn.machine.compiled.user_functions import raise_errors
-from liedyn.machine.errors import InputError, listed
+from liedyn.machine.errors import InputError, SingularConfigurationError, listed, of_the_batch
 from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.boundary import as_floats
 from liedyn.model.packed import N_LINKS
@@ -61,7 +61,7 @@ def second_derivatives(linearized, second):
     weights = weights_for(second, linearized.lead, linearized.sizes)
     _require_known(linearized.robot)
     found = SecondDerivatives.of({"_later": (_read, linearized, weights)})
-    for name in weights or ("f",):
+    for name in ("f",) if second is True else weights:
         getattr(found, name)
     return found
 
@@ -94,27 +94,37 @@ def _is_still(linearized):
 
 def _read(name, found, linearized, weights):
     """One part, computed."""
-    size, states = linearized.sizes[name], len(linearized.state.q)
-    p_y, first = len(linearized.coordinates.virtual_y), 0
+    size, first, robot = linearized.sizes[name], 0, linearized.robot
     given = weights.get(name)
     if given is None:
-        first = p_y if name == "f" and _is_still(linearized) else 0
+        first = len(linearized.coordinates.virtual_y) if name == "f" and _is_still(linearized) else 0
         given = np.eye(size)[None, first:]
-    sums = given.shape[1]
-    of = {part: np.zeros((len(given), sums, width)) for part, width in linearized.sizes.items()}
+    if name == "lam":
+        _require_fixed(robot)
+    H = hessians(linearized, name, given)
+    if first:
+        H = np.concatenate([np.zeros((len(H), first, *H.shape[2:])), H], axis=1)
+    return {name: H.reshape(*linearized.lead, *H.shape[1 + (name in weights):])}
+
+
+def hessians(linearized, name, given):
+    """Hessians (states, sums, x + nu, x + nu) of sums of rates "f", "a", "lam" or displacements "q", with weights
+    (states, sums, size) or (1, sums, size)."""
+    robot, states, (p_y, sums) = linearized.robot, len(linearized.state.q), (
+        len(linearized.coordinates.virtual_y), given.shape[1])
+    of = {part: np.zeros((len(given), sums, 0)) for part in ("a", "lam", "q")}
+    of["f"] = np.zeros((len(given), sums, linearized.sizes["f"]))
     of[name] = given
     c = linearized.sizes["f"] + linearized.actuators.shape[1]
     H = np.zeros((states, sums, c, c))
-    all_weights = SumWeights(*(x.copy() for x in (of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"])))
-    robot = linearized.robot
-    if name == "lam":
-        _require_fixed(robot)
-    else:
-        all_weights = all_weights._replace(lam=np.zeros((len(given), sums, 0)))
+    weights = SumWeights(*(x.copy() for x in (
+        of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"], of["q"])))
     second_states.on(states, states * sums * robot.packed.ints.item(N_LINKS) >= SHARED, robot.packed, linearized.state,
-                     linearized.coordinates, linearized.actuators, all_weights, linearized.tolerance, H)
+                     linearized.coordinates, linearized.actuators, weights, linearized.tolerance, H)
     raise_errors(robot.functions)
-    if first:
-        H = np.concatenate([np.zeros((states, first, c, c)), H], axis=1)
-    shape = (*linearized.lead, c, c) if name in weights else (*linearized.lead, size, c, c)
-    return {name: H.reshape(shape)}
+    bad = np.isnan(H).any(axis=(1, 2, 3))
+    if bad.any():
+        with of_the_batch(linearized.lead, int(bad.argmax())):
+            raise SingularConfigurationError(
+                "second derivatives are not defined here: too close to a singular state", np.empty(0))
+    return H

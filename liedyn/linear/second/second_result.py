@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from liedyn.machine.errors import InputError
 from liedyn.model.remembered import LazyResult
 
 if TYPE_CHECKING:
     from liedyn.typing import Array
 
 
-PARTS = "f", "a", "lam"
+PARTS = "f", "a", "lam", "q"
 """What has second derivatives."""
 
 
@@ -32,11 +34,22 @@ class SecondDerivatives(LazyResult):
         Of all accelerations.
     lam : ndarray, shape (..., m, x + nu, x + nu), with weights (..., x + nu, x + nu)
         Of the multipliers, the smallest ones if rows are redundant.
+    q : ndarray, shape (..., nv, x + nu, x + nu), with weights (..., x + nu, x + nu)
+        Of the displacements of all coordinates, in the exponential's chart at q.
     """
 
     f: Array
     a: Array
     lam: Array
+    q: Array
+
+    def __getstate__(self):
+        """All parts, but for those that are not known."""
+        found = {}
+        for name in PARTS:
+            with contextlib.suppress(InputError):
+                found[name] = getattr(self, name)
+        return found
 
 
 def at_models(second, lead, chosen):

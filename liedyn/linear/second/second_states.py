@@ -17,7 +17,8 @@ from liedyn.model.packed import NV
 @batch
 def second_states(begin, end, model, states, coordinates, actuators, weights, tolerance, H):
     """H (states, weights, x + nu, x + nu): Hessians of weighted sums of the motion at linearized states; `weights` are
-    `SumWeights` (states, sums, size), or (1, sums, size) for all states."""
+    `SumWeights` (states, sums, size), or (1, sums, size) for all states. The first number is NaN where there is no
+    state space."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     p_y, p_w, nu, n = virtual_y.size, virtual_w.size, actuators.shape[1], model.ints[NV]
     columns = padded(p_y + p_w + nu)
@@ -30,10 +31,13 @@ def second_states(begin, end, model, states, coordinates, actuators, weights, to
         state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
         found = linearize_in_place(model, state, chosen, actuators, tolerance, own, space)
         if found[0] != OK or found[3] != OK:
+            if H.size > 0:
+                H[b, 0, 0, 0] = np.nan
             continue
         complete_derivatives(SCALAR, p_y, actuators, space, lower, moved)
         e = own[first_place(own):]
         own_weights = min(b, weights.y.shape[0] - 1)
         each = SumWeights(
-            weights.y[own_weights], weights.w[own_weights], weights.a[own_weights], weights.lam[own_weights])
+            weights.y[own_weights], weights.w[own_weights], weights.a[own_weights], weights.lam[own_weights],
+            weights.q[own_weights])
         model_hessians(model, state, chosen, each, e, work, space, H[b].reshape(-1, H.shape[3]))
