@@ -135,7 +135,7 @@ class _Jacobian(_Callback):
         except LiedynError as error:
             raise LiedynError(f"{error}; let the solver approximate Hessians, Ipopt by "
                               "{'ipopt.hessian_approximation': 'limited-memory'}") from None
-        return _Second(name, self.operation, self.count, options)
+        return _SecondCallback(name, self.operation, self.count, options)
 
     def has_jac_sparsity(self, o, i):
         return _has_second(self.operation)
@@ -151,7 +151,7 @@ class _Jacobian(_Callback):
         return 0
 
 
-class _Second(_Callback):
+class _SecondCallback(_Callback):
     """The derivatives of the blocks of a Jacobian by the arguments; results and the Jacobian itself are ignored."""
 
     def get_n_in(self):

@@ -7,7 +7,7 @@ from matplotlib.collections import PolyCollection
 
 from liedyn.look.planes import SLIDING, axes_of_view, poses_of
 from liedyn.look.solids import CUT, DARK, colour, size_of, solids
-from liedyn.look.surfaces import coarse, surface
+from liedyn.look.solid_surfaces import coarse, surface
 from liedyn.machine.figures import COLOURS
 from liedyn.machine.texts import drawn
 from liedyn.model import GROUND

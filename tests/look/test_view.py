@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from liedyn.look.planes import poses_of
 from liedyn.look import solids as scenery
-from liedyn.look.surfaces import triangles
+from liedyn.look.solid_surfaces import triangles
 from liedyn.look.viewer import scene
 from liedyn.look.viewer.player import Clock, Run, Swing
 from liedyn.look.viewer.posture import Posture

@@ -10,7 +10,7 @@ import pytest
 import liedyn as ld
 from liedyn.bridges.large.results import DONE, JOB
 from liedyn.look.solids import Solid
-from liedyn.look.surfaces import triangles
+from liedyn.look.solid_surfaces import triangles
 from liedyn.machine.reading import LARGEST, open_regular, read_regular
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif("chromium() is None", reason="there is no chromi
 pytest.importorskip("viser")
 
 from liedyn.look.solids import solids  # noqa: E402
-from liedyn.look.surfaces import triangles  # noqa: E402
+from liedyn.look.solid_surfaces import triangles  # noqa: E402
 
 LOADER = ld.load("loader")
 WIDTH, HEIGHT = 760, 480

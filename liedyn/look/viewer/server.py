@@ -20,7 +20,7 @@ import threading
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from liedyn.look.surfaces import required
+from liedyn.look.solid_surfaces import required
 from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.machine.typed_decorators import once
 

@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from liedyn.look.planes import poses_of
 from liedyn.look.solids import along, colour, extent, size_of, solids
-from liedyn.look.surfaces import required, triangles
+from liedyn.look.solid_surfaces import required, triangles
 from liedyn.look.viewer.scene import CENTRE, arrows, camera, centre
 from liedyn.machine.texts import printable
 from liedyn.model import GROUND

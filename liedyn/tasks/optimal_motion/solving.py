@@ -84,7 +84,7 @@ SKIPPED = 1e-3
 """An update is skipped if |r^T s| is below this part of |r| |s|: it would be as large as it is uncertain."""
 
 
-class Curvature:
+class SecantBlocks:
     """Hessian blocks (count, size, size) of a part of the Lagrangian, over columns (count, size).
 
     Columns may be -1 for fixed unknowns.
@@ -181,7 +181,7 @@ class Problem:
         nodes = np.arange(layout.nodes)
         columns = number[np.hstack([layout.of_node(nodes), layout.of_input(np.minimum(nodes, layout.inputs - 1))])]
         columns[layout.inputs:, layout.x:] = -1  # the last knot of shooting has no inputs of its own
-        self._of_rows, self._of_functions = Curvature(columns), Curvature(columns)
+        self._of_rows, self._of_functions = SecantBlocks(columns), SecantBlocks(columns)
 
     def _cost_of_sizes(self, z):
         """The cost at z with inputs as large as their sizes."""
