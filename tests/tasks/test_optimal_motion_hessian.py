@@ -13,6 +13,7 @@ from liedyn.tasks.optimal_motion import bordered
 from liedyn.tasks.optimal_motion.solving import densities_of, multipliers_of
 from liedyn.tasks.optimal_motion.bordered import Bordered, is_positive
 from liedyn.tasks.optimal_motion.charts import charts_about
+from liedyn.tasks.optimal_motion.lagrangian import bent_motion, second_motion
 
 
 def sprung_five_bar():
@@ -84,6 +85,21 @@ def test_hessian_of_the_lagrangian(name):
         along = central_difference(lambda s, whole=whole: slope(z + s * whole))
         # the differences' own rounding is 1e-12 of gradients, which are larger than what they change by
         assert relative(H @ direction, along) < 1e-7
+
+
+@pytest.mark.parametrize("name", ["cart_pole", "five_bar", "ball", "stewart", "solo12", "shopping_cart"])
+def test_contractions_are_those_of_the_tensors(name):
+    """By adjoint equations and by derivatives of all columns: trees, loops, redundant rows, balls, rolling."""
+    robot = ROBOTS[name]()
+    start, goal = somewhere(robot)
+    made, z = program(robot, (start, None), (goal, None), "collocation", 3)
+    charts, k, motion = made.transcription.charts, made.transcription.chart, made.evaluate(z).motion
+    x = charts.sizes[1]
+    gradients = np.random.default_rng(3).normal(size=(3, *motion.v.shape))
+    found = [bent_motion(charts, k, motion, *gradients), second_motion(charts, k, motion, False).along(*gradients)]
+    for H in found:  # columns one after the other, or both at once in the exponential's chart
+        H[:, :x] = 0.5 * (H[:, :x] + H[:, :x].swapaxes(1, 2))
+    assert np.abs(found[0] - found[1]).max() <= 1e-11 * np.abs(found[1]).max()
 
 
 def test_what_is_not_known_is_learnt():

@@ -5,9 +5,11 @@ columns 1 and 2 of a node's unknowns
 
     l_12 = l_q . N_12 + l_v . X_12 + l_a . a_12 + (second derivatives of l itself) along 1 and 2
 
-so that all gradients are summed first, and `SecondMotion` is contracted with the sums once.
+so that all gradients are summed first, and second derivatives of the motion are needed contracted with the sums only:
+`bent_motion`, by adjoint equations (`liedyn.linear.second.hessian`).
 
-`SecondMotion`: exact second derivatives of states and accelerations by coordinates of charts and inputs.
+`SecondMotion`, where there are force elements, or limits of coordinates of cut joints: second derivatives of states and
+accelerations by coordinates of charts and inputs themselves, for a multiple of the time.
 
 The columns (N, X, a', lambda') of the linear model at a node vary with its coordinates x. With Z_h = [G_h; R_y J(d)],
 Z = [G; R_w], a prime for the variation along a column and D for the derivative along another one,
@@ -22,12 +24,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.linear.operating_point import actuators_of
+from liedyn.linear.second.motion_states import WeighedMotion, motion_states
 from liedyn.linear.sensitivity.linear_model import Besides, Chosen, LinearModels
 from liedyn.linear.sensitivity.link_sensitivity import Columns
 from liedyn.linear.sensitivity.sensitivities import element_slopes, is_of_cut_ball
 from liedyn.linear.sensitivity.sensitivity_columns import Variations
 from liedyn.linear.sensitivity.variations import Motion
+from liedyn.linear.space import Coordinates
 from liedyn.mechanics.constraints.independent import Independent, tangent_names
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.mechanics.tree.crba import crba
 from liedyn.motion.local_coordinates import rate_slope
@@ -87,6 +94,30 @@ def second_motion(charts, k, motion, reads):
     a = free + models.S[:, None] @ models.balance(found.mixed, free)
     strokes = along.along(Columns(None, one.N, None, None), two, None, N).readers.psi_mixed if reads else None
     return SecondMotion(N, X, a, strokes, found.readers.psi_mixed)
+
+
+def bent_motion(charts, k, motion, of_q, of_v, of_a):
+    """`SecondMotion.along`, by adjoint equations: for robots without force elements.
+
+    In the tangent space at the state the Hessian is that of `motion_states`. The chart of ball joints and floating
+    bases is bent against it: along columns 1 and 2, y has the second variation R_y D_2(J(d)) N_1 there, whose weights
+    are the derivatives by y.
+    """
+    robot, (p, x), count = charts.robot, charts.sizes, len(motion.q)
+    d, inputs = charts.displacement(k, motion.q), actuators_of(robot)
+    R_y, R_w = (np.ascontiguousarray(R) for R in (charts.turned_rows(k, d), charts.R_w[k]))
+    H, done = np.zeros((count, *[x + inputs.shape[1]] * 2)), np.zeros(count, np.int64)
+    state = State(motion.q, motion.v, motion.u @ inputs.T, np.zeros((count, 0)))
+    chosen = Coordinates(R_y, np.full(p, -1), R_w, np.full(x - p, -1))
+    motion_states(robot.packed, state, chosen, inputs, WeighedMotion(of_q, of_v, of_a), RANK_TOLERANCE, H, done)
+    if charts.groups:
+        turned, columns = charts.turned(d, motion.N), zip((of_q, of_v, of_a), (motion.N, motion.X, motion.da_dx))
+        by_y = sum(np.einsum("bj,bjy->by", weights, each[:, :, :p]) for weights, each in columns)
+        on_d = np.einsum("bij,bi->bj", charts.R_y[k], by_y)
+        for group in charts.groups:
+            slope = rate_slope(d[:, None, group], motion.N[:, group].swapaxes(1, 2))  # for columns c: (b, c, a, j)
+            H[:, :p, :p] -= np.einsum("ba,bcax->bcx", on_d[:, group], slope @ turned[:, None, group], optimize=True)
+    return H[:, :, :x]
 
 
 EXACT = Linear, Power, Virtual
@@ -149,10 +180,11 @@ class NodeHessians:
 
     def total(self, second):
         """The Hessians of the nodes; `second()` is their `SecondMotion`."""
-        charts = self._charts
+        charts, gradients = self._charts, (self.of_q, self.of_v, self.of_a)
         if self.of_a.any() or (charts.robot.row_names or charts.groups) and (self.of_v.any() or self.of_q.any()):
-            self._add_columns(slice(None), second().along(self.of_q, self.of_v, self.of_a))
-        return self.H
+            self._add_columns(slice(None), second().along(*gradients) if charts.robot.elements is not None else
+                              bent_motion(charts, self._chart, self._motion, *gradients))
+        return 0.5 * (self.H + self.H.swapaxes(1, 2))
 
     def _add_columns(self, nodes, H):
         """Adds Hessians by coordinates and inputs (count, x + nu, x): none is quadratic in the inputs."""
