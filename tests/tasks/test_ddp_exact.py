@@ -24,6 +24,16 @@ SCREW.actuator("piston", "slide")
 SCREW = SCREW.build()
 
 
+RODS = ld.Builder("rods")
+for side, at in (("left", 0.0), ("right", 0.5)):
+    RODS.body(side, 1.0, (0.0, 0.0, -0.3), (0.03, 0.03, 1e-3))
+    RODS.joint(f"{side}_pin", "revolute", "ground", side, axis=(0, 1, 0.1), placement=(at, 0.0, 0.0))
+RODS.constraint("coupler", "distance", "left", "right", parent_placement=(0.0, 0.0, -0.6),
+                child_placement=(0.0, 0.1, -0.5), length=0.27**0.5)
+RODS.actuator("motor", "left_pin")
+RODS = RODS.build()
+
+
 @kernel
 def curved(model, d, rooms, path, x):
     expand_steps(model, d, rooms.stages, rooms.step, rooms.forward.dq, path, True, x)
@@ -69,7 +79,7 @@ def slope(solver, state, costate, along, z):
 @pytest.mark.validation("second derivatives of a plan's step, contracted", robots="panda, screw, top, five_bar, loader",
                         oracle="Differences of sixth order of the step's derivative")
 @pytest.mark.parametrize("method", ["euler", "midpoint", "rk4"])
-@pytest.mark.parametrize("robot", [PANDA, SCREW, top(), FIVE_BAR, LOADER], ids=lambda robot: robot.name)
+@pytest.mark.parametrize("robot", [PANDA, SCREW, top(), FIVE_BAR, LOADER, RODS], ids=lambda robot: robot.name)
 def test_hessians_of_steps(robot, method):
     if robot.groups and method == "rk4":
         return
@@ -180,7 +190,7 @@ def test_what_has_no_second_derivatives_is_said():
     b = ld.Builder.of(FIVE_BAR)
     b.spring("spring", "ground", "link2", stiffness=20.0)
     disk = ld.load("rolling_disk")
-    for robot, said in ((b.build(), "force elements"), (disk, "constraints of the kind 'disk_on_plane'")):
+    for robot, said in ((b.build(), "force elements"), (disk, "phases of contacts, or rolling")):
         with pytest.raises(ld.InputError, match=said):
             ld.ddp(robot, robot.home, np.zeros(robot.nv), ld.Cost(), 5, 0.01, hessian="exact")
     with pytest.raises(ld.InputError, match="hessian"):

@@ -11,7 +11,7 @@ from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of
 from liedyn.machine.arguments import one_of, positive, require_robot
 from liedyn.machine.compiled.slices import Slices
 from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
-from liedyn.machine.errors import ClosureError, InputError, LiedynError, listed, shown
+from liedyn.machine.errors import ClosureError, InputError, LiedynError, shown
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.memory import require_memory
 from liedyn.mechanics.constraints.independent import all_holonomic, by_name, choose, given_coordinates
@@ -19,7 +19,6 @@ from liedyn.mechanics.constraints.loops import closure_error
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
-from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import PackedModel
 from liedyn.motion.discrete_steps import CLASSICAL, EULER, MIDPOINT
 from liedyn.motion.step_curvature import curvature_room
@@ -89,10 +88,7 @@ def require_known(robot):
 
 def require_second_derivatives(robot, d):
     """InputError if second derivatives of the steps are not known."""
-    others = sorted({each.kind for each in robot.model.constraints if each.name in robot.active
-                     and each.kind not in (*LOOP_KINDS, "coupling")})
-    unknown = [(bool(others), f"constraints of the kind {listed(others)}"),
-               (d.phases.counts.size > 0, "phases of contacts, or rolling"),
+    unknown = [(d.phases.counts.size > 0, "phases of contacts, or rolling"),
                (robot.elements is not None, "force elements")]
     for has, what in unknown:
         if has:
