@@ -1,4 +1,5 @@
 """Robots from texts and open files, as if they were files: a path with the text that readers find there."""
+# mypy: ignore-errors
 import os
 import re
 from pathlib import Path

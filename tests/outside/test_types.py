@@ -39,8 +39,10 @@ liedyn\.machine\.program\.interpret\.CarefulMath\..*
 liedyn\.machine\.program\.plain_arrays\.(Plain|Strided)\..*
 liedyn\.machine\.program\.plain_registers\.Register\..*
 liedyn\.machine\.program\.cuda\.CudaLanguage
+liedyn\.look\.drawing\.Faces\.set
 """
-"""Operators of interpreted numbers, which are made in loops, and a named tuple with slots: no checker sees them."""
+"""Operators of interpreted numbers, which are made in loops, a named tuple with slots, and what Matplotlib writes for
+artists: no checker sees them."""
 OTHERS = "[mypy]\n[mypy-{}]\nfollow_imports = skip\n".format(",".join(f"{name}.*" for name in (
     "casadi", "dask", "IPython", "jax", "jaxlib", "matplotlib", "PIL", "sympy", "websockets")))
 """Packages that the checker does not read, as it compares names, arguments and defaults of this one: half the time."""

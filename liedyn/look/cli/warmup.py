@@ -21,6 +21,7 @@ from liedyn.machine.compiled.compile_progress import notice
 from liedyn.machine.compiled.cpu_targets import LEVEL, WIDTH
 from liedyn.machine.errors import LiedynError
 from liedyn.machine.program.handover import compile_always
+from liedyn.machine.typed_decorators import once
 from liedyn.mechanics.constraints.independent import choose
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.recursion import RECURSIONS
@@ -86,7 +87,7 @@ def _call(k):
     return _statistics() - before
 
 
-@functools.cache
+@once
 def _listed():
     """All calls of this process: what they need is made once."""
     return [*calls()]
