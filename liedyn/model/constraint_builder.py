@@ -122,7 +122,7 @@ class ConstraintBuilder:
                    inside: bool | None = None, coefficients: dict[str, Any] | None = None, offset: float = 0.0,
                    active: bool | str = True, target: Callable[..., Any] | None = None,
                    unilateral: bool | Literal["above", "below"] = False, restitution: float | None = None,
-                   friction: float | None = None) -> None:
+                   friction: float | None = None, extent: ArrayLike | None = None) -> None:
         """Declare a constraint other than a cut joint, between a frame A on the parent and a frame B on the child.
 
         Parameters
@@ -170,6 +170,11 @@ class ConstraintBuilder:
             For a unilateral constraint between bodies: Coulomb's coefficient, for sticking and for sliding; default 0.
             It adds rows for the tangential motion. Disks and spheres with ``rolling=True`` and no `friction` never
             slip while they touch (``numpy.inf``).
+        extent : array_like, shape (2,), or float, optional
+            For a unilateral on_plane or sphere_on_plane whose plane ends: lengths of a rectangle along x and y of frame
+            A, about its origin, or the radius of a disk [m]; default: it does not end. What slides or rolls over the
+            edge falls, and whatever comes back from above lands; from below it passes. `simulate` finds both as events,
+            ``"<name> ends"`` and ``"<name> begins"``.
 
         Raises
         ------
@@ -184,7 +189,7 @@ class ConstraintBuilder:
             validation.given(owner, "radius", length)
         form = CONSTRAINT_KINDS[kind]
         values = {"axis": axis, "child_axis": child_axis, "length": length, "radius": radius,
-                  "parent_radius": parent_radius, "rolling": rolling, "inside": inside}
+                  "parent_radius": parent_radius, "rolling": rolling, "inside": inside, "extent": extent}
         validation.parameters(owner, kind, form, values)
         side, restitution, friction = validation.contact(owner, kind, form, unilateral, restitution, friction, rolling)
         common = {"side": side, "restitution": restitution, "friction": friction,
@@ -211,7 +216,8 @@ class ConstraintBuilder:
             axis=validation.unit(owner, "axis", z if axis is None else axis),
             child_axis=validation.unit(owner, "child_axis", z if child_axis is None else child_axis),
             length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
-            radius=0.0 if on_curve else sign * sizes["radius"], rows=rows, holonomic=form.holonomic, **common))
+            radius=0.0 if on_curve else sign * sizes["radius"], rows=rows, holonomic=form.holonomic,
+            extent=validation.extent(owner, extent, side, axis, target), **common))
 
     def stops(self, joints: Sequence[str] | None = None, restitution: float = 0.0) -> None:
         """Turn the limits of joints into end stops: one-sided couplings ``<coordinate>.lower`` and

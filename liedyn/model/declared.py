@@ -89,6 +89,8 @@ def _constraint(constraint):
     entries |= {key: value for key, value in needed.items() if key in form.needs}
     if "rolling" in form.takes and not constraint.side and constraint.rows != form.rows:
         entries["rolling"] = False
+    if constraint.extent:
+        entries["extent"] = list(constraint.extent) if len(constraint.extent) > 1 else constraint.extent[0]
     if constraint.radius < 0.0:
         entries["inside"] = True
     return entries | _contact(constraint) | _state(constraint)

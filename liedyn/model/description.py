@@ -190,6 +190,8 @@ class Constraint(_Record):
         1 or -1 for a one-sided constraint, whose first residual stays above or below zero; else 0.
     restitution, friction : float
         For a one-sided constraint: ratio of separation to approach speed in an impact, and Coulomb's coefficient.
+    extent : tuple of float
+        For a plane that ends: lengths of a rectangle along x and y of frame A, or the radius of a disk; else nothing.
     limit : tuple of float
         For dry friction: coulomb, static, stribeck and viscous, as in :meth:`Builder.friction`.
     """
@@ -214,6 +216,7 @@ class Constraint(_Record):
     side: int = 0
     restitution: float = 0.0
     friction: float = 0.0
+    extent: tuple[float, ...] = ()
     limit: tuple[float, ...] = ()
 
 

@@ -174,7 +174,7 @@ class ConstraintKind:
 # In the order of their codes in the packed model, after the cut joints. Rolling adds the rows after the first one.
 CONSTRAINT_KINDS = {
     "distance": ConstraintKind((".gap",), 1, ("length",), (), True, (".x", ".y", ".z"), "its two points coincide"),
-    "on_plane": ConstraintKind((".gap",), 1, (), ("axis",), True, (".x", ".y")),
+    "on_plane": ConstraintKind((".gap",), 1, (), ("axis", "extent"), True, (".x", ".y")),
     "on_cylinder": ConstraintKind(
         (".gap",), 1, ("radius",), ("axis",), True, (".around", ".along"), undefined="its point lies on the axis"),
     "on_circle": ConstraintKind(
@@ -182,7 +182,7 @@ CONSTRAINT_KINDS = {
     "knife_edge": ConstraintKind((".slip",), 0, ("child_axis",)),
     "disk_on_plane": ConstraintKind(
         (".gap", ".x", ".y"), 1, ("radius", "child_axis"), ("axis", "rolling"), True, undefined="its disk lies flat"),
-    "sphere_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius",), ("axis", "rolling"), True),
+    "sphere_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius",), ("axis", "rolling", "extent"), True),
     "sphere_on_sphere": ConstraintKind(
         (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside"), True,
         undefined="the centres of its spheres coincide"),

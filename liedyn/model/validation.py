@@ -245,6 +245,22 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
     return (-1 if unilateral == "below" else 1), bounce, grip
 
 
+def extent(owner, value, side, axis, target):
+    """Lengths of a rectangle or radius of a disk, positive; nothing for None."""
+    if value is None:
+        return ()
+    sizes = any_numbers(owner, "extent", value)
+    if sizes.shape not in ((), (2,)) or not (sizes > 0.0).all():
+        raise ModelError(f"{owner}, extent: expected two positive lengths or a radius, got {shown(value)}")
+    if not side:
+        raise ModelError(f"{owner}, extent: only a unilateral constraint has a surface that ends, got {shown(value)}")
+    if sizes.ndim and axis is not None:
+        raise ModelError(f"{owner}, extent: a rectangle lies in the x and y of frame A; turn that instead of an axis")
+    if target is not None:
+        raise ModelError(f"{owner}, extent: a surface that ends has no target; let a body carry it")
+    return tuple(sizes.reshape(-1).tolist())
+
+
 def coefficients(owner, form, value):
     """Coefficients by coordinate name: a number, or as many as the kind needs for each."""
     return by_coordinate(owner, "coefficients", value, () if form.coefficients == 1 else (form.coefficients,))

@@ -18,7 +18,8 @@ from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.contact.contact_state import (
-    AT_REST, DEEPEST, NOTHING, TOUCHING, accelerations, contacts_of, statuses, with_rows_of,
+    AT_REST, DEEPEST, NOTHING, TOUCHING, accelerations, contacts_of, place_on, statuses, surfaces_that_end,
+    with_rows_of,
 )
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.terms import terms_kernel
@@ -84,11 +85,15 @@ class Settled(NamedTuple):
                              "of least norm pull or slip, and so is not what the sliding ones rub with")
 
 
-def _touching(robot, contacts, residual, psi, limit):
+def _touching(robot, contacts, q, residual, psi, limit):
     """Which contacts touch, which of them rest, with rates below `limit`, and how fast those slip; raises as
     `contact_modes`."""
     names = contacts.names
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
+    ends = surfaces_that_end(robot)
+    for c in np.flatnonzero(np.isin(contacts.index, list(ends))):
+        if place_on(robot, ends[contacts.index[c]], q)[0] < 0.0:  # beyond the edge
+            gap[c] = np.inf
     for c in np.flatnonzero(gap < -DEEPEST):
         raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
     touches = gap <= TOUCHING
@@ -147,7 +152,7 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     _, _, G, residual, psi, _ = terms_kernel(with_rows_of(robot.packed, contacts, slice(None)), q, v, f_ext)
     raise_errors(robot.functions)
     limit = AT_REST * max(1.0, float(np.abs(v).max(initial=0.0)))
-    touches, rests, slip = _touching(robot, contacts, residual, psi, limit)
+    touches, rests, slip = _touching(robot, contacts, q, residual, psi, limit)
     resting = np.flatnonzero(rests)
     for c in np.flatnonzero(~rests):
         G[contacts.rows(c)] = 0.0

@@ -13,6 +13,8 @@ from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import CONTRADICTION, Touching, solve_contacts
 from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.mechanics.tree.forward_kinematics import pose
+from liedyn.model.description import GROUND
 from liedyn.model.kinds import DRY_FRICTION
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
@@ -27,6 +29,8 @@ AT_REST = 1e-9
 """Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that counts as zero."""
 PAINLEVE = 1e-3
 """Smallest accepted ratio of a sliding contact's normal stiffness to that without friction."""
+ENDS = "surfaces that end"
+"""Key of `robot._memo`."""
 NOTHING = 1e-9
 """Force and acceleration, relative to the largest ones, that count as zero."""
 
@@ -104,6 +108,25 @@ def with_rows_of(model, contacts, closed, to=ON):
     model = model._replace(ints=model.ints.copy())
     put_statuses(statuses(model), contacts, closed, to)
     return model
+
+
+def surfaces_that_end(robot):
+    """Their constraints, by number."""
+    if ENDS not in robot._memo:
+        first = len(robot.model.loops)
+        robot._memo[ENDS] = {first + k: each for k, each in enumerate(robot.model.constraints) if each.extent}
+    return robot._memo[ENDS]
+
+
+def place_on(robot, each, q):
+    """How far the point of such a contact is inside the edge of its surface, and its gap."""
+    at, point = (placement if name == GROUND else pose(robot, q, name) @ placement for name, placement in (
+        (each.parent, each.parent_placement), (each.child, each.child_placement)))
+    x = at[:3, :3].T @ (point[:3, 3] - at[:3, 3])
+    height = float(x @ each.axis)
+    inside = (each.extent[0] - np.linalg.norm(x - height * each.axis) if len(each.extent) == 1
+              else (0.5 * np.array(each.extent) - np.abs(x[:2])).min())
+    return float(inside), each.side * (height - each.radius)
 
 
 def touching_of(contacts, chosen, **known):

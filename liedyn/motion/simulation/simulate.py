@@ -10,6 +10,7 @@ from liedyn.machine.errors import InputError
 from liedyn.machine.progress import Progress
 from liedyn.model.calls.boundary import states, wrenches
 from liedyn.model.packed import LOOP_TARGET, constraints_of
+from liedyn.motion.simulation.edges import edges, leave_surfaces
 from liedyn.motion.simulation.grid import Grid
 from liedyn.motion.simulation.inputs import Inputs
 from liedyn.motion.simulation.integrators import METHODS, described
@@ -180,7 +181,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
     energy, record = flag("energy", energy), whole("record", record, 1)
     require_sense(method, stabilisation, energy)
     integrator = method._integrator(grid, dt is not None)
-    forces, events = wrenches(robot, f_ext, ())[0], known_events(robot, events)
+    forces, events = wrenches(robot, f_ext, ())[0], known_events(robot, events) + edges(robot)
     sigma = number("sigma", sigma) if formulation == "unified" else 0.0
     labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation, _f_ext=f_ext)
 
@@ -192,6 +193,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
         if inputs.sampling is not None and not method.loop:
             raise InputError(f"Sampled controllers need fixed steps: method {method.name!r} chooses its own")
         model = private_model(robot, grid.start)
+        leave_surfaces(robot, model, q)
         contacts = one_sided(robot, model, unilateral, events)
         require_contacts_can_be_kept(contacts, method, stabilisation)
         x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")

@@ -18,7 +18,7 @@ from liedyn.machine.compiled.user_functions import forget_errors
 from liedyn.machine.errors import InputError, listed
 from liedyn.machine.linalg.vectors import copy_to
 from liedyn.machine.typed_decorators import intrinsic, once
-from liedyn.mechanics.contact.contact_state import statuses
+from liedyn.mechanics.contact.contact_state import statuses, surfaces_that_end
 from liedyn.model.calls.boundary import wrenches
 from liedyn.model.constraint_records import loop_count, loop_integer, loop_rows, refresh, switch
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_SIDE, OFF, ON, OPEN, PackedModel
@@ -230,6 +230,8 @@ class Prepared:
         self.robot, self.contacts, self.method = robot, contacts, method
         self.stepping = isinstance(method, Moreau)
         self.refuse_contacts(statuses(model)[contacts.index] != OFF)
+        if ends := [each.name for each in surfaces_that_end(robot).values()]:
+            raise InputError(f"steps do not see surfaces end: {listed(ends)} of {robot.name!r}; take simulate()")
         self.inputs = Inputs(robot, None, None, start, None, False)
         forces = wrenches(robot, f_ext, ())[0]
         work = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1], formulation == "momenta")
