@@ -23,7 +23,7 @@ from liedyn.motion.simulation.integrators.out_of_contacts import DEEPEST as LEFT
 from liedyn.motion.simulation.manifold_projection import energy_of
 from liedyn.motion.simulation.preparation import have_gaps
 from liedyn.motion.simulation.singular_passages import Passages
-from liedyn.motion.simulation.surfaces import SHORTEST, SMALLEST, Surfaces, Unreachable
+from liedyn.motion.simulation.contacts_of_run import SHORTEST, SMALLEST, Surfaces, Unreachable
 from liedyn.motion.simulation.workspace import (
     DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK,
     SINGULAR, copy_row, make_rows,
