@@ -5,16 +5,19 @@ Gaps decide which contacts touch; their normal velocities decide which of them c
 (`liedyn.mechanics.contact.contact_problem`).
 """
 # mypy: ignore-errors
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.families.contact import contact
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import CONTRADICTION, Touching, solve_contacts
 from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
-from liedyn.mechanics.tree.forward_kinematics import pose
-from liedyn.model.description import GROUND
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.kinds import DRY_FRICTION
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
@@ -118,15 +121,20 @@ def surfaces_that_end(robot):
     return robot._memo[ENDS]
 
 
-def place_on(robot, each, q):
-    """How far the point of such a contact is inside the edge of its surface, and its gap."""
-    at, point = (placement if name == GROUND else pose(robot, q, name) @ placement for name, placement in (
-        (each.parent, each.parent_placement), (each.child, each.child_placement)))
-    x = at[:3, :3].T @ (point[:3, 3] - at[:3, 3])
-    height = float(x @ each.axis)
-    inside = (each.extent[0] - np.linalg.norm(x - height * each.axis) if len(each.extent) == 1
-              else (0.5 * np.array(each.extent) - np.abs(x[:2])).min())
-    return float(inside), each.side * (height - each.radius)
+@kernel
+def point_on(model, l, q):
+    """The point of contact l in the axes of its surface, the normal last."""
+    work = np.empty(world_size(model))
+    world_positions(SCALAR, model, q, work)
+    return contact(model, work, l)[2]
+
+
+def place_on(robot, k, q):
+    """How far the point of contact k is inside the edge of its surface, and its gap."""
+    each, (x, y, z) = surfaces_that_end(robot)[k], point_on(robot.packed, k, q)
+    inside = (each.extent[0] - math.hypot(x, y) if len(each.extent) == 1
+              else min(0.5 * each.extent[0] - abs(x), 0.5 * each.extent[1] - abs(y)))
+    return inside, each.side * (z - each.radius)
 
 
 def touching_of(contacts, chosen, **known):

@@ -12,6 +12,8 @@ from scipy.optimize import minimize_scalar
 
 from liedyn.machine.arguments import between, flag, floats, names, non_negative, number
 from liedyn.machine.errors import InputError, said, shown
+from liedyn.mechanics.contact.contact_state import DEEPEST, place_on, surfaces_that_end
+from liedyn.model.packed import LOOP_ACTIVE, OFF, OPEN, constraints_of
 from liedyn.model.travel import Travelling
 
 TIME_TOLERANCE = 1e-12
@@ -97,6 +99,37 @@ class Event(Travelling):
         object.__setattr__(self, "restitution", between(f"{what}: restitution", self.restitution, 0.0, 1.0))
         object.__setattr__(self, "resting", non_negative(f"{what}: resting", self.resting))
         object.__setattr__(self, "terminal", flag(f"{what}: terminal", self.terminal))
+
+
+SCALE = 10.0
+"""Factor of the guards of edges, so that they are above the depth that counts as contact where a gap is zero."""
+
+
+def edges(robot):
+    """The events of all surfaces that end: a contact whose point comes over the edge is switched off, and on again when
+    the point is inside and above."""
+    found = []
+    for k, each in surfaces_that_end(robot).items():
+        def ends(t, q, v, k=k):
+            return -place_on(robot, k, q)[0]
+
+        def begins(t, q, v, k=k):
+            inside, gap = place_on(robot, k, q)
+            # from one surface to the next one, beside it, a point may be as deep; an impact is no beginning (`SCALE`)
+            return SCALE * min(inside, gap + 0.5 * DEEPEST)
+
+        found += [Event(f"{each.name} ends", ends, 1, off=each.name),
+                  Event(f"{each.name} begins", begins, 1, on=each.name)]
+    return tuple(found)
+
+
+def leave_surfaces(robot, model, q):
+    """Switches the contacts in `model` off that are beyond the edge at q, or below the surface."""
+    records, _ = constraints_of(model)
+    for k in surfaces_that_end(robot):
+        inside, gap = place_on(robot, k, q)
+        if records[k, LOOP_ACTIVE] == OPEN and (inside < 0.0 or gap < -DEEPEST):
+            records[k, LOOP_ACTIVE] = OFF
 
 
 def crosses(before, after, direction):

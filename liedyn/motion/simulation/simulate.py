@@ -10,7 +10,7 @@ from liedyn.machine.errors import InputError
 from liedyn.machine.progress import Progress
 from liedyn.model.calls.boundary import states, wrenches
 from liedyn.model.packed import LOOP_TARGET, constraints_of
-from liedyn.motion.simulation.edges import edges, leave_surfaces
+from liedyn.motion.simulation.events import edges, leave_surfaces
 from liedyn.motion.simulation.grid import Grid
 from liedyn.motion.simulation.inputs import Inputs
 from liedyn.motion.simulation.integrators import METHODS, described
