@@ -1,8 +1,10 @@
 """``ld.specialize(robot, device="cuda")`` on the GPU of this machine: results beside the CPU's, and throughput.
 
     LIEDYN_COMPILE=never python -m benchmarks.cuda_check [SECONDS]
+    LIEDYN_COMPILE=never python -m benchmarks.cuda_check bodies [SECONDS]
 
-It needs CuPy only, takes less than three minutes, and prints each line as soon as it is known.
+The first needs CuPy only; the second is for functions that are too long for one program, and needs numba-cuda too. Each
+takes less than three minutes, and prints each line as soon as it is known.
 """
 import concurrent.futures
 import json
@@ -17,13 +19,17 @@ import numpy as np
 import liedyn as ld
 from liedyn.bridges.specialization.cuda_robot import CudaRobot
 
-DISTINCT, SPREAD = 64, 0.3
+DISTINCT, FEW, SPREAD = 64, 4, 0.3
 SIZES, CALLS = (102_400, 1_024_000, 10_240_000), 5
 BOUNDS = {"float64": 1e-10, "float32": 2e-3}
 """Largest differences, relative to the largest number of a result."""
 CASES = (("panda", "rnea"), ("panda", "aba"), ("panda", "rnea_derivatives"), ("panda", "aba_derivatives"),
          ("panda", "crba"), ("five_bar", "linearize"), ("five_bar", "forward_dynamics"), ("four_bar", "linearize"),
          ("parallel_five_bar", "linearize"))
+BODIES = ("rnea", "aba", "aba_derivatives", "rnea_derivatives")
+"""Functions that are computed by the kernels' bodies, each compiled once for all robots."""
+OF_BODIES = {"panda": (102_400, 1_024_000), "solo12": (102_400, 1_024_000), "talos": (102_400,)}
+"""Numbers of states, by robot."""
 TABLE = {("five_bar", "linearize"): (6.8, 13.2), ("four_bar", "linearize"): (14.5, 25.7),
          ("parallel_five_bar", "linearize"): (0.19, 1.08), ("panda", "rnea"): (17.2, 31.8),
          ("panda", "aba"): (6.8, 15.6), ("panda", "rnea_derivatives"): (1.12, 4.6),
@@ -200,14 +206,48 @@ def measure(seconds, rows):
     pool.shutdown(cancel_futures=True)
 
 
+def measure_bodies(seconds, rows):
+    """Functions of the open tree by the bodies of their kernels, short or not."""
+    import cupy
+
+    from liedyn.bridges.specialization import cuda_robot
+
+    cuda_robot.LONGEST_LINES = -1
+    given = {robot: states(ld.load(robot), FEW) for robot in OF_BODIES}
+    for function in BODIES:
+        for robot, counts in OF_BODIES.items():
+            label = f"{robot:17s} {function:16s} float64 body"
+            try:
+                begin = time.perf_counter()
+                measured = Measured(((robot, function), "float64"), given[robot], None)
+                measured.layout, names = "columns", measured.gpu._function(function).inputs
+                expected = measured.gpu._general(function, dict(zip(names, given[robot])))
+                measured.expected = [np.asarray(x) for x in expected]
+                worst, _ = measured.error(100 * FEW)
+                say(label, f"ready after {time.perf_counter() - begin:.1f} s, error {worst:.1e}",
+                    "" if worst < BOUNDS["float64"] else "WRONG")
+                for count in counts:
+                    if time.perf_counter() - BEGIN > seconds:
+                        say("no time left")
+                        return
+                    median, least = measured.seconds(count)
+                    rows.append(dict(robot=robot, function=function, dtype="float64", layout="columns", count=count,
+                                     per_second=count / median, best=count / least, error=worst, body=True))
+                    say(label, count, f"{count / median / 1e6:.2f} million a second")
+                cupy.get_default_memory_pool().free_all_blocks()
+            except Exception as error:  # noqa: BLE001 - one case must not keep the others from being measured
+                say(label, "FAILED", repr(error)[:1500])
+
+
 def main():
-    seconds, rows = float(sys.argv[1]) if len(sys.argv) > 1 else 150.0, []
+    bodies, numbers = "bodies" in sys.argv[1:], [float(x) for x in sys.argv[1:] if x != "bodies"]
+    seconds, rows = numbers[0] if numbers else 150.0, []
     machine()
     try:
-        measure(seconds, rows)
+        (measure_bodies if bodies else measure)(seconds, rows)
     finally:
         if os.environ.get("OUT"):
-            with open(os.path.join(os.environ["OUT"], "cuda.json"), "w") as file:
+            with open(os.path.join(os.environ["OUT"], f"cuda{'_bodies' * bodies}.json"), "w") as file:
                 json.dump(rows, file, indent=1)
         say(len(rows), "rows")
 

@@ -2,8 +2,9 @@
 
 `trees.cpp` and `loops.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` (or the level of
 processors that is benchmarked) against the headers that come with the wheels of Pinocchio and Eigen (`pip install pin
-cmeel-eigen`; some minutes and 4 GB each), and kept in a cache directory. Where there is no compiler or no header the
-peer is missing, and says why.
+cmeel-eigen`; some minutes and 4 GB each), and kept in a cache directory. `codegen.cpp` is Pinocchio's own code
+generation (`pip install cmeel-cppad cmeel-cppadcodegen`). Where there is no compiler or no header the peer is missing,
+and says why.
 """
 import ctypes
 import functools
@@ -28,6 +29,8 @@ FLAGS = ("-O3", MARCH, "-std=c++17", "-DNDEBUG", "-fPIC", "-shared", "-w", "-fop
          "-Wl,-Bsymbolic",  # the wheel of Pinocchio in the same process has functions of the same names
          "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
          "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12")
+HEADERS = ("pinocchio/multibody.hpp", "eigen3/Eigen/Core")
+"""Of what is needed, those that tell versions from each other."""
 
 
 def cache_directory():
@@ -58,7 +61,7 @@ def library(name):
     Parameters
     ----------
     name : str
-        "trees" or "loops".
+        "trees", "loops" or "codegen".
 
     Returns
     -------
@@ -69,14 +72,15 @@ def library(name):
     MissingPeer
         No compiler, no headers, or they do not fit together.
     """
-    command = compiler("g++")
-    headers = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix" / "include"
-    for needed in ("pinocchio/multibody.hpp", "eigen3/Eigen/Core", "boost/fusion/container/vector.hpp"):
-        if not (headers / needed).exists():
+    command, folders = compiler("g++"), _header_folders()
+    more = ("cppad/cg.hpp",) if name == "codegen" else ()
+    for needed in (*HEADERS, "boost/fusion/container/vector.hpp", *more):
+        if not any((folder / needed).exists() for folder in folders):
             raise MissingPeer(f"no header {needed}")
-    target = cache_directory() / f"{name}-{_stamp(name, command, headers)}.so"
+    target = cache_directory() / f"{name}-{_stamp(name, command, folders)}.so"
     if not target.exists():
-        compile_to(target, [command, *FLAGS, f"-I{headers}", f"-I{headers / 'eigen3'}", str(HERE / f"{name}.cpp")])
+        places = [f"-I{folder}{each}" for folder in folders for each in ("", "/eigen3")]
+        compile_to(target, [command, *FLAGS, *places, str(HERE / f"{name}.cpp"), "-ldl"])
     return ctypes.CDLL(str(target))
 
 
@@ -98,11 +102,18 @@ def compile_to(target, command):
     unfinished.rename(target)
 
 
-def _stamp(name, command, headers):
-    digest = hashlib.sha256(" ".join((*FLAGS, str(headers), platform.processor())).encode())
-    for path in (HERE / "model.hpp", HERE / f"{name}.cpp", headers / "pinocchio" / "config.hpp",
-                 headers / "eigen3" / "Eigen" / "src" / "Core" / "util" / "Macros.h"):
+def _header_folders():
+    """Where wheels have left headers."""
+    places = (Path(place) / "cmeel.prefix" / "include" for place in (sysconfig.get_paths()["purelib"], *sys.path))
+    return [place for place in dict.fromkeys(places) if place.exists()]
+
+
+def _stamp(name, command, folders):
+    digest = hashlib.sha256(" ".join((*FLAGS, *map(str, folders), platform.processor())).encode())
+    for path in (HERE / "model.hpp", HERE / f"{name}.cpp"):
         digest.update(path.read_bytes())
+    for header in HEADERS:
+        digest.update(next(folder / header for folder in folders if (folder / header).exists()).read_bytes())
     version = subprocess.run([command, "--version"], capture_output=True, text=True).stdout
     cpu = subprocess.run([command, MARCH, "-Q", "--help=target"], capture_output=True, text=True).stdout
     digest.update((version + cpu).encode())

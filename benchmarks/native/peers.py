@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.native import library
+from benchmarks.native import MARCH, compiler, library
 
 ALGORITHMS = {
     "rnea": (0,), "crba": (1, 2), "aba": (3, 4), "rnea_derivatives": (5,), "aba_derivatives": (6,),
@@ -108,6 +108,52 @@ class Tree:
         for run in made:
             run.owner = self  # its memory is needed as long as the function
         return made
+
+
+class Generated:
+    """One of Pinocchio's recursions as C that its code generation writes and gcc compiles.
+
+    Parameters
+    ----------
+    oracle : PinModel
+    algorithm : str
+        "rnea", "aba", "rnea_derivatives" or "aba_derivatives".
+    folder : Path
+        For what is generated.
+
+    Raises
+    ------
+    MissingPeer
+        See :func:`benchmarks.native.library`.
+    """
+
+    def __init__(self, oracle, algorithm, folder):
+        self._library, arrays = library("codegen"), _arrays(oracle.model)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._library.codegen_new.restype = ctypes.c_void_p
+        what = ("rnea", "aba", "rnea_derivatives", "aba_derivatives").index(algorithm)
+        texts = (str(folder), compiler("gcc"), MARCH)
+        self._function = ctypes.c_void_p(self._library.codegen_new(
+            ctypes.c_int64(what), ctypes.c_int64(len(arrays[0])), *map(_pointer, arrays),
+            *(ctypes.c_char_p(text.encode()) for text in texts)))
+
+    def __del__(self):
+        if hasattr(self, "_function"):
+            self._library.codegen_delete(self._function)
+
+    def run(self, q, v, x):
+        """The function over all states (count, n), without arguments."""
+        given = [_doubles(each) for each in (q, v, x)]
+        made = partial(self._library.codegen_run, self._function, ctypes.c_int64(given[0].shape[1]),
+                       ctypes.c_int64(len(given[0])), *map(_pointer, given))
+        made.owner = self, given
+        return made
+
+    def results(self, size):
+        """Those of the last state, matrices row by row."""
+        out = np.empty(size)
+        self._library.codegen_results(self._function, _pointer(out))
+        return out
 
 
 class Machine:

@@ -1,7 +1,11 @@
-"""Generated C, compiled by the gcc of this machine with sanitizers, and run on many states in one process."""
+"""Generated C, compiled by the gcc of this machine with sanitizers, or by another compiler, and run on many states in
+one process.
+"""
+import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 
@@ -58,8 +62,33 @@ def gcc():
     return shutil.which("gcc")
 
 
+def clang():
+    """The command of a clang: the one of this machine, or that in package ziglang; None if there is neither."""
+    found = shutil.which("clang")
+    return [found] if found else zig()
+
+
+def zig():
+    """The command of the clang in package ziglang, which compiles for other processors too, or None."""
+    found = shutil.which("zig")
+    if found:
+        return [found, "cc"]
+    return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
+
+
 class Compiled:
     """The functions of a generated folder.
+
+    Parameters
+    ----------
+    robot : Robot
+    folder : Path
+    *flags : str
+        Of the compiler, instead of those for sanitizers.
+    compiler, emulator : list of str, optional
+        Commands: of another compiler than gcc, and of what runs its programs here.
+    **options
+        Of `generate_c`.
 
     Attributes
     ----------
@@ -67,7 +96,8 @@ class Compiled:
         For each function, names and sizes of its arguments and of its results.
     """
 
-    def __init__(self, robot, folder, *flags, **options):
+    def __init__(self, robot, folder, *flags, compiler=None, emulator=(), **options):
+        self.emulator = emulator
         files = ld.generate_c(robot, folder, **options)
         header, self.folder = next(file for file in files if file.endswith(".h")), folder
         with open(header) as file:
@@ -78,8 +108,8 @@ class Compiled:
         calls = "".join(self._call(name, *both) for name, both in self.arguments.items())
         (folder / "driver.c").write_text(DRIVER.format(prefix=self.prefix, functions=calls))
         source = next(file for file in files if file.endswith(".c") and not file.endswith("main.c"))
-        subprocess.run([gcc(), *FLAGS, *(flags or ("-O1", *SANITIZERS)), source, str(folder / "driver.c"), "-o",
-                        str(folder / "driver"), "-lm"], check=True)
+        subprocess.run([*(compiler or [gcc()]), *FLAGS, *(flags or ("-O1", *SANITIZERS)), source,
+                        str(folder / "driver.c"), "-o", str(folder / "driver"), "-lm"], check=True)
 
     def _call(self, name, given, found):
         rooms = ", ".join(f"{x}[{size}]" for x, size in (given | found).items())
@@ -94,8 +124,8 @@ class Compiled:
         rows = np.hstack([np.broadcast_to(np.asarray(x, float).reshape(-1, size), (len(arguments[0]), size))
                           for x, size in zip(arguments, given.values(), strict=True)])
         (self.folder / "rows").write_bytes(np.ascontiguousarray(rows).tobytes())
-        made = subprocess.run([str(self.folder / "driver"), name, str(self.folder / "rows")], check=True,
-                              capture_output=True).stdout
+        made = subprocess.run([*self.emulator, str(self.folder / "driver"), name, str(self.folder / "rows")],
+                              check=True, capture_output=True).stdout
         made = np.frombuffer(made).reshape(len(rows), -1)
         ends = 1 + np.cumsum([0, *found.values()])
         return made[:, 0].astype(int), {x: made[:, a:b] for x, a, b in zip(found, ends, ends[1:])}

@@ -42,6 +42,7 @@ class HostDevice:
         return launch
 
     array, empty, zeros = staticmethod(np.asarray), staticmethod(np.empty), staticmethod(np.zeros)
+    room = staticmethod(lambda: 1 << 20)
     broadcast, host = staticmethod(np.broadcast_to), staticmethod(np.asarray)
 
     @staticmethod

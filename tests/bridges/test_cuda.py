@@ -1,7 +1,9 @@
 """Functions for a GPU, without one: their text compiled by g++, and by NVIDIA's compiler for sm_90."""
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import nvrtc
 import numpy as np
@@ -202,6 +204,16 @@ def test_source_in_ones_own_program(tmp_path):
     subprocess.run([gxx(), "-std=c++17", str(tmp_path / "own.cpp"), "-o", str(tmp_path / "own")], check=True)
     ok, a, b = subprocess.run([str(tmp_path / "own")], capture_output=True, text=True, check=True).stdout.split()
     assert ok == "1" and abs(float(a) - expected.A[1, 0]) < 1e-12 and abs(float(b) - expected.f0[1]) < 1e-12
+
+
+def test_bodies_of_kernels():
+    """What is too long for one program, by numba.cuda, whose threads a process of its own simulates."""
+    here = Path(__file__).parent
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "LIEDYN_COMPILE": "never"}
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider",
+                           str(here / "simulated_cuda.py")], cwd=here.parents[1], env=environment,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_nothing_is_imported_without_need():

@@ -100,6 +100,24 @@ def test_fallbacks(cupy):
         gpu.linearize(cupy.asarray(ld.integrate(robot, states[0], np.full(4, 1e-3))), *map(cupy.asarray, states[1:]))
 
 
+def test_bodies_of_kernels(cupy):
+    """What is too long for one program: derivatives of a quadruped, with a state that has none among them."""
+    pytest.importorskip("numba_cuda")
+    robot = bundled("solo12")
+    q, v, tau = moving_states(robot, 6, 0.3)
+    bad, expected = q.copy(), ld.aba_derivatives(robot, q, v, tau)
+    bad[4, :4] *= 1.1
+    for layout in ("rows", "columns"):
+        gpu = specialized("solo12", layout=layout)
+        assert gpu._function("aba_derivatives").work["work"]
+        given = [cupy.asarray(np.ascontiguousarray(x if layout == "rows" else x.T)) for x in (bad, v, tau)]
+        *found, ok = gpu.aba_derivatives(*given, fallback="nan")
+        assert list(ok.get()) == [True] * 4 + [False, True]
+        for x, y in zip(found, expected, strict=True):
+            x = x.get() if layout == "rows" else np.moveaxis(x.get(), -1, 0)
+            assert np.isnan(x[4]).all() and abs(x - y)[ok.get()].max() < 1e-11 * abs(y).max()
+
+
 def test_torch_without_copies(moving):
     torch = pytest.importorskip("torch")
     robot, states = moving

@@ -1,10 +1,11 @@
 """Generated C beside liedyn: far from home, and where it has to say that there is no result."""
 import re
+import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from c_programs import FLAGS, Compiled, gcc, moving_states
+from c_programs import FLAGS, Compiled, clang, gcc, moving_states, zig
 from tree_cases import bundled
 
 import liedyn as ld
@@ -14,6 +15,7 @@ from liedyn.model import Builder
 pytestmark = pytest.mark.skipif(gcc() is None, reason="needs gcc")
 
 OK, NOT_FINITE, GUARD, NOT_CLOSED = range(4)
+TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives", "rnea_hessian", "aba_hessian")
 ALL = ("rnea", "forward_dynamics", "linearize", "close", "step")
 
 
@@ -60,7 +62,7 @@ ROBOTS = {
     "rolling_spheres": (lambda: bundled("rolling_spheres"), ("forward_dynamics", "step"), 0.5),
     "bricard": (lambda: bundled("bricard"), ("forward_dynamics", "step"), 0.5),
     "ball": (lambda: ball().build(), ("forward_dynamics", "close", "step"), 0.5),
-    "floating": (lambda: floating().build(), ("rnea", "forward_dynamics", "close", "step"), 0.4),
+    "floating": (lambda: floating().build(), (*TREE, "forward_dynamics", "close", "step"), 0.4),
     "geared": (lambda: geared().build(), (*ALL, "rnea_derivatives", "aba_derivatives"), 0.5),
 }
 
@@ -83,6 +85,10 @@ def expected_of(robot, name, q, v, tau):
     if name in ("aba", "aba_derivatives", "rnea", "rnea_derivatives"):
         found = getattr(ld, name)(robot, q, v, tau)
         return (v, tau), found if isinstance(found, tuple) else (found,)
+    if name in ("rnea_hessian", "aba_hessian"):
+        weights = np.linspace(-1.0, 2.0, robot.nv) + 0.1 * v
+        second = getattr(ld, name.replace("hessian", "second_derivatives"))
+        return (v, tau, weights), second(robot, q, v, tau, weights=weights)
     if name == "crba":
         return (), (ld.crba(robot, q),)
     if name == "forward_dynamics":
@@ -201,6 +207,55 @@ def test_names_get_into_no_program(tmp_path):
             inside = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
             assert text.isascii() and "??" not in text and "*/" not in inside and "system(" not in inside
             assert re.fullmatch(r"[\w.]+", file.name) and len(file.name) < 30
+
+
+def test_quaternions_that_are_not_of_unit_length(compiled):
+    """No result, as liedyn has none; a step makes them of unit length."""
+    robot, functions, spread = compiled
+    if robot.nq == robot.nv:
+        return
+    q, v, tau = moving_states(robot, 3, spread, seed=4)
+    longer = np.array(q)
+    for k, name in enumerate(robot.coordinate_names):
+        longer[:, k] *= 1.1 if re.search(r"\.q[xyzw]$", name) else 1.0
+    assert abs(longer - q).max() > 0.01
+    for name in set(functions.arguments) - {"close", "step"}:
+        given = expected_of(robot, name, q, v, tau)[0]
+        codes, found = functions(name, longer, *given)
+        assert (codes == GUARD).all() and all(np.isnan(x).all() for x in found.values()), name
+    codes, found = functions("step", longer, v, tau, 1e-4)
+    assert (codes == OK).all() and off(found["q_new"], functions("step", q, v, tau, 1e-4)[1]["q_new"]) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["five_bar", "floating"])
+def test_clang(tmp_path, name):
+    """Warnings are errors, and results are the same."""
+    if clang() is None:
+        pytest.skip("needs clang, or the one in package ziglang")
+    in_another_compiler(name, tmp_path, "-O2", compiler=clang())
+
+
+def test_arm(tmp_path):
+    """Cross-compiled for a processor of ARM of 32 bits, and run by an emulator."""
+    if zig() is None or shutil.which("qemu-arm") is None:
+        pytest.skip("needs package ziglang, and qemu-arm of qemu-user")
+    target = ("-target", "arm-linux-musleabihf", "-static")
+    in_another_compiler("five_bar", tmp_path, "-O2", *target, compiler=zig(), emulator=["qemu-arm"])
+
+
+def in_another_compiler(name, folder, *flags, **commands):
+    build, functions, spread = ROBOTS[name]
+    robot = build()
+    compiled = Compiled(robot, folder, *flags, functions=functions, **commands)
+    q, v, tau = moving_states(robot, 20, spread)
+    for name in compiled.arguments:
+        at = ld.integrate(robot, q, 0.02 * v) if name == "close" else q
+        arguments, expected = expected_of(robot, name, at, v, tau)
+        codes, found = compiled(name, at, *arguments)
+        good = codes == OK
+        assert good.mean() >= 0.75 and set(codes) <= {OK, GUARD}
+        for x, y in zip(found.values(), expected, strict=False):
+            assert off(x[good], y[good]) < 1e-12, name
 
 
 def test_project(tmp_path):

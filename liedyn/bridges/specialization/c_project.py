@@ -59,9 +59,10 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
     folder : str or path
         Where the files go; it is created, and files of the same names are replaced.
     functions : sequence of str
-        Of "rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives" (of the open tree), "forward_dynamics" and
-        "linearize" (of the mechanism), "close" and "step" (one step of the classical Runge-Kutta method, and projection
-        on the constraints).
+        Of "rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives", "rnea_hessian" and "aba_hessian" (of the open
+        tree; the last two are `rnea_second_derivatives` and `aba_second_derivatives` with weights), "forward_dynamics"
+        and "linearize" (of the mechanism), "close" and "step" (one step of the classical Runge-Kutta method, and
+        projection on the constraints).
     at : array_like, shape (nq,) or (count, nq), optional
         Reference configurations [rad, m; quaternions (x, y, z, w)], closed first. Pivots and other decisions are made
         there, and each call asks whether they are right at its state: with several, one after the other. None: home, or
@@ -235,6 +236,8 @@ _COMMENTS = {
     "crba": "/* The joint-space inertia matrix of the open tree. */",
     "rnea_derivatives": "/* Derivatives of rnea by a displacement of q and by v, and M. */",
     "aba_derivatives": "/* Derivatives of aba by a displacement of q and by v, and the inverse of M. */",
+    "rnea_hessian": "/* Second derivatives of weights . tau of the open tree, by displacements of q and by v and a. */",
+    "aba_hessian": "/* Second derivatives of weights . a of the open tree, by displacements of q and by v and tau. */",
     "forward_dynamics": "/* Accelerations a of the mechanism, and multipliers lam of constraints, of least norm. */",
     "linearize": "/* The linear model d(dx)/dt = A dx + B du about a state, and f0 = dx/dt there. Loops\n"
                  " * have to be closed at q, and v has to keep them closed. */",

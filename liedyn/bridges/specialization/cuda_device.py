@@ -50,6 +50,10 @@ class CupyDevice:
     def zeros(self, shape, dtype):
         return self._cupy.zeros(shape, dtype)
 
+    def room(self):
+        """Bytes of memory that may be used for a while: half of what is free."""
+        return (self._cupy.cuda.Device().mem_info[0] + self._cupy.get_default_memory_pool().free_bytes()) // 2
+
     def broadcast(self, x, shape):
         return self._cupy.broadcast_to(x, shape)
 

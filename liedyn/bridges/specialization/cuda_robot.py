@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.bridges.specialization.c_names import identifier
+from liedyn.bridges.specialization.cuda_bodies import CudaBody, has_numba_cuda
 from liedyn.bridges.specialization.cuda_device import CupyDevice
 from liedyn.bridges.specialization.cuda_launches import DeviceBatch
 from liedyn.bridges.specialization.cuda_programs import CudaPrograms
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 FALLBACKS, LAYOUTS = ("cpu", "nan", "raise"), ("rows", "columns")
 TREE = {function.__name__: function for function in (rnea, aba, crba, rnea_derivatives, aba_derivatives)}
 FUNCTIONS = (*TREE, "forward_dynamics", "linearize")
+LONGEST, LONGEST_LINES = 40_000, 12_000
+"""Operations of a program that is compiled at all, which takes minutes; and of one that is better than the loops of the
+kernel's own body, for functions of the open tree."""
 CLOSURE_TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 """Largest closure error of states of linear models [rad, m]."""
 ROOM = 40_000
@@ -89,7 +93,8 @@ class CudaRobot:
     copied; NumPy's are. Results are arrays of the library of the first argument, on the GPU. The last one, `ok`, is
     true for states whose results the GPU has computed. Decisions that depend on the state, such as pivots, were made at
     reference states, and each state is asked whether they are right for it: where they are not, `ok` is false and
-    `fallback` decides:
+    `fallback` decides (a function of the open tree that is too long for one program, such as the derivatives of a
+    humanoid, is compiled by numba-cuda from its kernel, and has no such decisions):
 
     - ``"cpu"``: liedyn's general functions compute these states, and raise the errors that they raise,
     - ``"nan"``: the results are not numbers, and nothing waits for the GPU,
@@ -159,7 +164,11 @@ class CudaRobot:
         >>> "four_bar_linearize(T0 q, T1 v, T2 tau, T3 A, T4 B, T5 f0)" in gpu.source("linearize")
         True
         """
-        return head() + self._function(name).text + TRANSPOSE[self.dtype]
+        function = self._function(name)
+        if isinstance(function, CudaBody):
+            raise InputError(f"{name} of {self.robot.name!r} is too long for one program, and has no source: its "
+                             "kernel is compiled by numba-cuda")
+        return head() + function.text + TRANSPOSE[self.dtype]
 
     @_documented("tau", "(..., nv)")
     def rnea(self, q: Any, v: Any, a: Any, fallback: str = "cpu") -> tuple[Any, Any]:
@@ -216,11 +225,30 @@ class CudaRobot:
         if not isinstance(name, str) or name not in FUNCTIONS:
             raise InputError(f"unknown function {shown(name)}: there are {', '.join(FUNCTIONS)}")
         if name not in self._functions:
-            real = LANGUAGES[self.dtype].real
-            self._functions[name] = cuda_function(
-                f"{identifier(self.robot.name)}_{name}", self.dtype,
-                [programs.stages(name, real) for programs in self._references.of(name)])
+            self._functions[name] = self._made(name)
         return self._functions[name]
+
+    def _made(self, name):
+        """A program, or the kernel's body for what is too long for one."""
+        length = self._references.of(name)[0].trace(name).length()
+        recursion = "aba" if name == "forward_dynamics" and not self.robot.row_names else name
+        if recursion in TREE and length > LONGEST_LINES and (length > LONGEST or has_numba_cuda()):
+            return CudaBody(self.robot, recursion)
+        if length > LONGEST:
+            raise InputError(f"{name} of {self.robot.name!r} is a program of {length} operations, more than "
+                             f"{LONGEST}: the general ld.{name} has no such limit")
+        real = LANGUAGES[self.dtype].real
+        return cuda_function(f"{identifier(self.robot.name)}_{name}", self.dtype,
+                             [programs.stages(name, real) for programs in self._references.of(name)])
+
+    def _computed(self, name, function, states):
+        """Results (count, size) by name, `ok`, and how many states have none."""
+        rows = self.layout == "rows"
+        if isinstance(function, CudaBody):
+            return function.run(self._device, states, self.dtype, rows)
+        if name not in self._launches:
+            self._launches[name] = self._device.compile(self.source(name))
+        return DeviceBatch(self._device, function, self._launches[name], self.dtype).run(states, rows)
 
     # ---- calls
 
@@ -228,11 +256,8 @@ class CudaRobot:
         if fallback not in FALLBACKS:
             raise InputError(f"fallback must be one of {', '.join(map(repr, FALLBACKS))}, got {shown(fallback)}")
         function, first = self._function(name), next(iter(given.values()))
-        if name not in self._launches:
-            self._launches[name] = self._device.compile(self.source(name))
         states, single = self._states(function, given)
-        results, ok, failed = DeviceBatch(self._device, function, self._launches[name], self.dtype).run(
-            states, self.layout == "rows")
+        results, ok, failed = self._computed(name, function, states)
         if fallback != "nan" and int(self._device.host(failed)[0]):
             if fallback == "raise":
                 raise InputError(f"{int(self._device.host(failed)[0])} of {len(ok)} states have no result of {name} on "

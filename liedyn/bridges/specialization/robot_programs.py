@@ -26,6 +26,9 @@ from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.dynamics.forward_states import PIVOTED, Choice, nullspace_in_place, nullspace_size
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.tree.aba_second_derivatives import aba_hessian
+from liedyn.mechanics.tree.rnea_hessian import rnea_hessian
+from liedyn.model.calls.direct import bad_quaternion
 from liedyn.model.calls.recursion import RECURSIONS, arguments_of
 from liedyn.model.packed import SPARSE, PackedModel
 
@@ -33,8 +36,12 @@ CONSISTENT = 1e-13
 """Largest violation of constraints some of which are redundant, by which results of `linearize` do not change."""
 LARGEST_CONDITION = 300.0
 """Largest condition number of dependent velocities: where it is larger, those of another reference are better."""
-TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
+HESSIANS = (rnea_hessian.__name__, aba_hessian.__name__)
+"""Second derivatives of a weighted sum of forces, or of accelerations, of the open tree."""
+TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives", *HESSIANS)
 """Functions of the open tree whose arguments and results are those declared in `liedyn.mechanics.tree`."""
+OF_STATES = (*TREE, "forward_dynamics", "constrained_motion", "linearize", "linear_model", "model_with_outputs")
+"""Functions that require quaternions to be of unit length, as the general ones do."""
 
 
 def _holds(guard):
@@ -78,7 +85,7 @@ class RobotPrograms:
     ----------
     robot : Robot
     state : dict
-        The reference: closed `q`, consistent `v`, forces `tau` and accelerations `a`.
+        The reference: closed `q`, consistent `v`, forces `tau`, accelerations `a`, and `weights` if they matter.
     chosen : tuple, optional
         Coordinates and velocities of linear models (`Independent`).
     outputs : tuple of str, optional
@@ -86,7 +93,8 @@ class RobotPrograms:
     """
 
     def __init__(self, robot, state, chosen=None, outputs=None):
-        self.robot, self.state, self.chosen, self.outputs = robot, state, chosen, outputs
+        self.robot, self.chosen, self.outputs = robot, chosen, outputs
+        self.state = {"weights": 1.0 + np.arange(robot.nv)} | state
         ints, floats = constants(robot.packed.ints), constants(robot.packed.floats)
         ints[SPARSE] = 0  # what is zero at every state is skipped in any case
         self.model = PackedModel(ints, floats)
@@ -111,6 +119,7 @@ class RobotPrograms:
 
     def _traced(self, name):
         body, taken = self._of_tree(name) if name in TREE else self._of_method(getattr(self, name))
+        body = self._of_unit_quaternions(body) if name in OF_STATES and "q" in taken else body
         if "inertia" in taken and "inertia" not in self.state:
             self.state["inertia"] = [value_of(x) for x in self.trace("inertia").results["M"]]
         reference = {x: self.state[x] for x in taken}
@@ -138,6 +147,14 @@ class RobotPrograms:
             return {x: arrays[x] for x in declared.results}
 
         return body, tuple(x for x in declared.inputs if x != "f_ext")
+
+    def _of_unit_quaternions(self, body):
+        """What has no result unless quaternions are of unit length."""
+        def required(plain, **given):
+            self._require(plain(bad_quaternion)(self.model, given["q"]) < 0)
+            return body(plain, **given)
+
+        return required
 
     def instead_in(self, name):
         """What replaces compiled functions in a program (`Tracer`); None for nothing."""

@@ -1,7 +1,7 @@
 """The programs of which the iterations are made that close loops and make steps."""
 import numpy as np
 
-from liedyn.bridges.specialization.robot_programs import RobotPrograms
+from liedyn.bridges.specialization.shortest_programs import ShortestPrograms
 from liedyn.lie.algebra import cross, dot, scale, sub
 from liedyn.lie.exponential import log, rotation_quaternion
 from liedyn.machine.program.expressions import Program, value_of, where_less
@@ -47,11 +47,12 @@ def wherever_open(plain):
     return {rotation_quaternion: quaternion_of_any_length, _log: log_of_error}
 
 
-class StepPrograms(RobotPrograms):
-    """`RobotPrograms`, and those for closing loops and for steps of time."""
+class StepPrograms(ShortestPrograms):
+    """`ShortestPrograms`, and those for closing loops and for steps of time."""
 
     def instead_in(self, name):
-        return wherever_open if name in ("closure_error", "closing_step", "position_change") else None
+        of_open = name in ("closure_error", "closing_step", "position_change")
+        return wherever_open if of_open else super().instead_in(name)
 
     def clusters(self):
         """The cluster of each constraint row, and of each degree of freedom."""
