@@ -35,6 +35,16 @@ def floating():
     return builder.build()
 
 
+def driven_floating():
+    """The free body and the arm, without gravity, with a force in every direction: what a regulator can hold."""
+    builder = Builder("driven", gravity=(0.0, 0.0, 0.0))
+    builder.body("base", 2.0, (0.05, 0.1, 0.0), (0.2, 0.3, 0.4))
+    builder.joint("base", "free", "ground", "base")
+    builder.body("arm", 0.5, (0.2, 0.0, 0.1), (0.02, 0.03, 0.025))
+    builder.joint("ball", "spherical", "base", "arm", (0.3, 0.1, 0.0))
+    return builder.build()
+
+
 class Used:
     """An FMU that is unpacked and instantiated; `close` it in the end.
 

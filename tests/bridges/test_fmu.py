@@ -11,7 +11,7 @@ fmpy = pytest.importorskip("fmpy")
 
 from fmpy.build import build_platform_binary  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
-from fmu_users import Used, floating, held  # noqa: E402
+from fmu_users import Used, driven_floating, floating, held  # noqa: E402
 from tree_cases import bundled  # noqa: E402
 
 import liedyn as ld  # noqa: E402
@@ -130,21 +130,27 @@ def test_values_and_partial_derivatives(exported, name):
             expected = [a[robot.velocity_index(of.states[k].removeprefix("velocity:"))] for k in places]
             np.testing.assert_allclose(of.rates()[places], expected, atol=1e-9)
             compare_outputs(robot, of, q, v, a)
-            J, differences = of.partials(), np.empty((len(x) + len(of.outputs), len(x) + len(u)))
-            for k in range(len(x) + len(u)):
-                both = []
-                for h in (1e-5, -1e-5):
-                    given = np.concatenate([x, u])
-                    given[k] += h
-                    of.put(given[:len(x)])
-                    of.set(dict(zip(of.inputs, given[len(x):])))
-                    both.append(np.concatenate([of.rates(), of.get(of.outputs)]))
-                differences[:, k] = (both[0] - both[1]) / 2e-5
+            J, differences = of.partials(), differences_of(of, x, u)
             np.testing.assert_allclose(J, differences, atol=2e-7 * np.abs(differences).max())
             declared = structure(of)
             assert not J[~declared].any() and declared.mean() < 1.0
     finally:
         of.close()
+
+
+def differences_of(of, x, u):
+    """The partial derivatives by differences."""
+    found = np.empty((len(x) + len(of.outputs), len(x) + len(u)))
+    for k in range(len(x) + len(u)):
+        both = []
+        for h in (1e-5, -1e-5):
+            given = np.concatenate([x, u])
+            given[k] += h
+            of.put(given[:len(x)])
+            of.set(dict(zip(of.inputs, given[len(x):])))
+            both.append(np.concatenate([of.rates(), of.get(of.outputs)]))
+        found[:, k] = (both[0] - both[1]) / 2e-5
+    return found
 
 
 def states_at(robot, names, q, v):
@@ -186,6 +192,32 @@ def test_partial_derivatives_are_those_of_linearize(exported):
         unknowns, knowns = [of.places["der(velocity:boom)"]], [of.places[name] for name in of.states]
         adjoint = of.fmu.getAdjointDerivative(unknowns, knowns, [2.0], len(knowns))
         np.testing.assert_allclose(adjoint, 2.0 * A[list(of.states).index("velocity:boom")])
+    finally:
+        of.close()
+
+
+@pytest.mark.parametrize("build", [lambda: bundled("five_bar"), driven_floating], ids=["five_bar", "floating"])
+def test_with_its_regulator(tmp_path, build):
+    """The regulated robot: as `simulate` with the regulator, closed-loop derivatives, and inputs that are added."""
+    robot = build()
+    regulator = ld.lqr(robot, robot.home, Q=10.0, R=0.1)
+    q, v = moving(robot, 1, 0.5)
+    file = ld.export_fmu(robot, tmp_path / "regulated.fmu", q=q, v=v, regulator=regulator)
+    assert validate_fmu(file) == []
+    found = fmpy.simulate_fmu(file, stop_time=1.0, output_interval=0.1, fmi_type="CoSimulation", output=states_of(file))
+    run = ld.simulate(robot, q, v, 1.0, dt=1e-3, u=regulator)
+    assert abs(of_run(robot, run, states_of(file), 100) - table(found)).max() < 1e-10
+    of, (q, v) = Used(file), moving(robot, 2, 0.7)
+    try:
+        x, u = states_at(robot, of.states, q, v), np.random.default_rng(0).normal(size=len(of.inputs))
+        of.put(x)
+        of.set(dict(zip(of.inputs, u)))
+        a = ld.forward_dynamics(robot, q, v, robot.tree_actuators @ (u + regulator(0.0, q, v))).a
+        places = [k for k, each in enumerate(of.states) if each.startswith("velocity:")]
+        expected = [a[robot.velocity_index(of.states[k].removeprefix("velocity:"))] for k in places]
+        np.testing.assert_allclose(of.rates()[places], expected, atol=1e-9 * abs(a).max())
+        J, differences = of.partials(), differences_of(of, x, u)
+        np.testing.assert_allclose(J, differences, atol=2e-7 * np.abs(differences).max())
     finally:
         of.close()
 
@@ -402,6 +434,7 @@ def ball():
 
 def test_refused(tmp_path):
     file, five_bar = tmp_path / "x.fmu", bundled("five_bar")
+    regulator = ld.lqr(five_bar, five_bar.home, Q=1.0, R=1.0)
     for error, build, options, says in (
             (ld.InputError, lambda: bundled("squeezer"), {}, "force elements"),
             (ld.InputError, lambda: one_sided(), {}, "open and close"),
@@ -414,6 +447,12 @@ def test_refused(tmp_path):
             (ld.InputError, lambda: five_bar, dict(version="1.0"), "'1.0'"),
             (ld.InputError, lambda: five_bar, dict(step=0.0), "step must be positive"),
             (ld.InputError, lambda: five_bar, dict(v=np.ones(4)), "v opens the loops"),
+            (ld.InputError, lambda: five_bar, dict(regulator=np.eye(4)), "must be a Regulator of lqr"),
+            (ld.InputError, lambda: five_bar, dict(regulator=ld.dlqr(five_bar, five_bar.home, 1e-3, Q=1.0, R=1.0)),
+             "holds its inputs for a step"),
+            (ld.InputError, lambda: bundled("four_bar"), dict(regulator=regulator), "of the robot 'five_bar'"),
+            (ld.InputError, lambda: five_bar, dict(regulator=regulator, independent=("q1", "q4")),
+             "the regulator's states are q1, q2"),
             (ld.InputError, lambda: five_bar, dict(independent=("q1",)), "2 degrees of freedom"),
             (ld.InputError, lambda: five_bar, dict(independent=("q1", "q1")), "named twice"),
             (ld.InputError, lambda: five_bar, dict(q=[np.pi, -np.pi, 0.0, np.pi]), "3 degrees of freedom here"),

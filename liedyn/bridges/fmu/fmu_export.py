@@ -26,10 +26,10 @@ from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import states_of
 from liedyn.bridges.specialization.references import References, references, require_programs
 from liedyn.files.paths import path_of, writing
-from liedyn.linear.feedback import single_state
+from liedyn.linear.feedback import LinearFeedback, single_state
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE
 from liedyn.machine.arguments import flag, names, one_of, positive, require_robot
-from liedyn.machine.errors import InputError, LiedynError
+from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.machine.program.expressions import Expression
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import velocity_error
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
+    from liedyn.control.regulation.lqr import Regulator
     from liedyn.model.robot import Robot
     from liedyn.typing import ArrayLike
 
@@ -55,7 +56,7 @@ DATE = (1980, 1, 1, 0, 0, 0)
 def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str] | None = None,
                independent: Sequence[str] | None = None, q: ArrayLike | None = None, v: ArrayLike | None = None,
                at: ArrayLike | None = None, version: Literal["3.0", "2.0"] = "3.0", step: float = 1e-3,
-               binary: bool = True) -> str:
+               binary: bool = True, regulator: Regulator | None = None) -> str:
     """Write a robot as an FMU, a component for simulation tools: for model exchange and for co-simulation.
 
     The states are those of the minimal model, independent coordinates and velocities; loops are closed inside. The
@@ -68,15 +69,18 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     file : str or path
         Its name usually ends with ``.fmu``; replaced if it exists.
     outputs : sequence of str, optional
-        Names as for `linearize`; by default the robot's own, or the independent coordinates. ``pose:body`` becomes
+        Names as for `linearize`; by default the robot's own, or the independent coordinates but for those of rotations
+        of ball and free joints, whose quaternions are states. ``pose:body`` becomes
         position .x, .y, .z [m] and rotation matrix .R11 to .R33 (columns: axes of the body in the world) of its frame.
     independent : sequence of str, optional
-        Independent coordinates, of the tree; by default the robot's own, or chosen by pivoting at the start. Of a ball
-        or free joint all or none; its states are quaternion (x, y, z, w) and position.
+        Independent coordinates, of the tree; by default those of the regulator, the robot's own, or chosen by pivoting
+        at the start. Of a ball or free joint all or none; its states are quaternion (x, y, z, w) and position.
+        Coordinates of cut joints may be outputs; those of the tree determine every motion, too.
     q : array_like, shape (nq,), optional
-        Configuration at the start [rad, m; quaternions (x, y, z, w)], closed first; by default home.
+        Configuration at the start [rad, m; quaternions (x, y, z, w)], closed first; by default that of the regulator,
+        or home.
     v : array_like, shape (nv,), optional
-        Velocity at the start [rad/s, m/s], which keeps the loops closed; by default zero.
+        Velocity at the start [rad/s, m/s], which keeps the loops closed; by default that of the regulator, or zero.
     at : array_like, shape (nq,) or (count, nq), optional
         Reference configurations, where pivots and other decisions are made, as for `generate_c`. None: the start, and
         others, if random configurations need other decisions and the code does not become too long.
@@ -87,6 +91,9 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
         projection on the constraints, as in `simulate`.
     binary : bool
         False for source code only, which the importing tool compiles.
+    regulator : Regulator, optional
+        Of `lqr`, for this robot: u_0 - K x of the state at every instant is added to the inputs, so that the FMU is the
+        regulated robot, and its inputs are disturbances, or those of an outer loop.
 
     Returns
     -------
@@ -96,8 +103,9 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     Raises
     ------
     InputError
-        An unknown name; an output or coordinate that is no number; a start velocity that opens loops; the robot has
-        one-sided constraints, force elements or functions of users.
+        An unknown name; an output or coordinate that is no number; a start velocity that opens loops; a regulator of
+        another robot, of `dlqr`, or in other coordinates; the robot has one-sided constraints, force elements or
+        functions of users.
     ClosureError
         The start or a reference configuration cannot be closed.
     SingularConfigurationError
@@ -127,8 +135,13 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     asked = None if outputs is None else names("outputs", outputs)
     version, step, binary = one_of("version", version, ("3.0", "2.0")), positive("step", step), flag("binary", binary)
     compiler, file = _compiler() if binary else None, path_of(file)
+    chosen = None if independent is None else names("independent", independent)
+    if regulator is not None:
+        _require_regulator(robot, regulator)
+        q, v = regulator.q if q is None else q, regulator.v if v is None else v
+        chosen = [x for x in regulator.model.states if not x.startswith("velocity:")] if chosen is None else chosen
     start = _start(robot, q, v)
-    project = _project(robot, start, asked, None if independent is None else names("independent", independent), at)
+    project = _project(robot, start, asked, chosen, at, regulator)
     contents = _contents(project, start, version, step)
     if compiler:
         contents |= _compiled(compiler, project.identifier, contents, version)
@@ -154,13 +167,26 @@ def _start(robot, q, v):
     return q, v
 
 
-def _project(robot, start, outputs, independent, at):
+def _require_regulator(robot, regulator):
+    """Raises InputError unless it is one of `lqr` for this robot."""
+    if not isinstance(regulator, LinearFeedback) or not hasattr(regulator, "model"):
+        raise InputError(f"regulator must be a Regulator of lqr(), got {shown(regulator)}")
+    if hasattr(regulator.model, "h"):
+        raise InputError("a regulator of dlqr() holds its inputs for a step, and an FMU has none: give one of lqr()")
+    if regulator._robot is not robot:
+        raise InputError(f"the regulator is one of the robot {regulator._robot.name!r}, not of this one")
+
+
+def _project(robot, start, outputs, independent, at, regulator):
     states = states_of(robot, start[0], independent)
+    if regulator is not None and regulator.model.states != (*states.y.names, *states.w.rates):
+        raise InputError(f"the regulator's states are {', '.join(regulator.model.states)}, and those of the FMU "
+                         f"{', '.join(states.names)}: name the same as `independent`")
     plan = outputs_of(robot, outputs, states.y)
     taken = {name for each in plan for name in each.labels} & set(states.names)
     # an output that is a state needs no variable of its own
     plan = [each for each in plan if not set(each.labels) <= taken]
-    programs = References(robot, lambda state: FmuPrograms(robot, state, states, _renumbered(plan)),
+    programs = References(robot, lambda state: FmuPrograms(robot, state, states, _renumbered(plan), regulator),
                           None if at is None else references(robot, at), start[0], ROOM, MARGIN)
     project = FmuProject(robot, programs.of("velocity", "forward_dynamics", "partials"))
     project.direct = [name for name in states.names if name in taken]

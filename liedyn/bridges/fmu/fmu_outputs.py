@@ -55,7 +55,7 @@ class Output(NamedTuple):
 
 
 def outputs_of(robot, names, y):
-    """The outputs as a list; for None those of the robot, or the coordinates y.
+    """The outputs as a list; for None those of the robot, or the coordinates y that are numbers.
 
     Raises InputError for unknown names, and for what has no value.
     """
@@ -65,9 +65,10 @@ def outputs_of(robot, names, y):
         name = robot.constraint_names[plan.contacts[0][0]]
         raise InputError(f"'wrench:{name}' is no output of an FMU: only those of cut joints are")
     if len(plan.labels) and not len(plan.parts):
-        parts = [(TREE, POSITION, robot.velocity_index(name), k) for k, name in enumerate(plan.labels)]
-    else:
-        parts = plan.parts.tolist()
+        numbers = map(robot.velocity_index, plan.labels)
+        valued = [(name, j) for name, j in zip(plan.labels, numbers) if _has_value(robot, TREE, j)]
+        return [_output(robot, (TREE, POSITION, j, k), [name]) for k, (name, j) in enumerate(valued)]
+    parts = plan.parts.tolist()
     ends = [row for *_, row in parts[1:]] + [len(plan.labels)]
     found = [_output(robot, part, plan.labels[part[3]:end]) for part, end in zip(parts, ends)]
     labels = [label for each in found for label in each.labels]

@@ -13,7 +13,8 @@ import numpy as np
 from liedyn.bridges.fmu.fmu_outputs import output_values
 from liedyn.bridges.specialization.step_programs import StepPrograms
 from liedyn.lie.algebra import quaternion_rotation
-from liedyn.machine.program.trace import room
+from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
+from liedyn.machine.program.trace import constants, room
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.closing_steps import RANK_TOLERANCE as CLOSING_RANK
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows
@@ -21,6 +22,7 @@ from liedyn.mechanics.constraints.elimination import (
     dependence, dependent_dofs, eliminate, elimination_size, independent_dofs,
 )
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree.configuration import difference_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.mechanics.tree.places import turn_free_rows
 
@@ -37,15 +39,43 @@ class FmuPrograms(StepPrograms):
         As for `RobotPrograms`.
     states : States
     plan : list of Output
+    regulator : Regulator, optional
+        Its inputs are added to those of the FMU; its states are those of the FMU.
     """
 
-    def __init__(self, robot, state, states, plan):
+    def __init__(self, robot, state, states, plan, regulator=None):
         lam = np.zeros(max(len(robot.row_names), 1))
         super().__init__(robot, state | {"speeds": state["v"][states.speeds], "lam": lam})
-        self.states, self.plan = states, plan
+        self.states, self.plan, self.regulator = states, plan, regulator
 
     def choices(self):
         return self.states.y, self.states.w
+
+    def forward_dynamics(self, plain, q, v, tau):
+        """Accelerations and multipliers, with the forces of the regulator."""
+        return super().forward_dynamics(plain, q, v, self._regulated(plain, q, v, tau))
+
+    def _regulated(self, plain, q, v, tau):
+        """tau and the regulator's u_0 - K x, x the deviation of the states (`liedyn.motion.local_coordinates`)."""
+        if self.regulator is None:
+            return tau
+        reference, y = self.regulator, self.states.y.rows @ self._difference(plain, q)
+        x = np.concatenate([y, v[self.states.speeds] - reference.v[self.states.speeds]])
+        return tau + constants(self.robot.tree_actuators) @ (reference.u - reference.K @ x)
+
+    def _difference(self, plain, q):
+        """The tangent vector from the regulator's configuration to q."""
+        d = room(self.n)
+        plain(difference_kernel)(self.model, constants(self.regulator.q), q, d)
+        return d
+
+    def _gains(self, plain, q):
+        """Derivatives of the regulator's inputs by tangents of the independent coordinates, and by velocities."""
+        turned, d = constants(np.eye(self.n)), self._difference(plain, q)
+        for group in self.robot.groups:
+            turned[group, group] = _left_jacobian_inverse(plain, -d[group])  # the right one of d
+        rows, count, K = self.states.y.rows, len(self.states.y.names), self.regulator.K
+        return -np.hstack([K[:, :count] @ (rows @ turned @ rows.T), K[:, count:]])
 
     def closing_step(self, plain, q):
         """The step of the dependent coordinates that closes the linearized constraints, with the sign reversed."""
@@ -88,12 +118,15 @@ class FmuPrograms(StepPrograms):
 
     def partials(self, plain, q, v, tau):
         """All partial derivatives, of the states' derivatives and of the outputs, by the states and the inputs."""
-        space, work, _ = self.local_space(plain, q, v, tau)
+        space, work, _ = self.local_space(plain, q, v, self._regulated(plain, q, v, tau))
         p_y, nu = len(self.states.y.names), len(self.robot.actuator_names)
         C, D = self._output_rows(plain, q, v, space, work)
         _, rows = output_values(self, plain, (q, v, space.a, space.lam), np.hstack([C, D]))
         upper = self._upper_rows(plain, q, v, np.hstack([space.X[:, :space.A.shape[1]], room(self.n, nu)]))
         J = np.vstack([upper, np.hstack([space.A, space.B])[p_y:], rows])
+        if self.regulator is not None:
+            x = space.A.shape[1]
+            J[:, :x] = J[:, :x] + J[:, x:] @ self._gains(plain, q)
         return {"J": np.hstack([J[:, :p_y] @ self._tangents(plain, q), J[:, p_y:]])}
 
     def _output_rows(self, plain, q, v, space, work):
@@ -133,6 +166,14 @@ class FmuPrograms(StepPrograms):
             if len(rows) == 6:
                 T[np.ix_(rows[3:], columns[4:])] = _rotation(plain, p).T
         return T
+
+
+def _left_jacobian_inverse(plain, d):
+    """Of a rotation vector, or of a twist."""
+    if len(d) == 3:
+        return np.array(plain(so3_left_jacobian_inverse)(tuple(d)), object).reshape(3, 3)
+    A, Q = (np.array(x, object).reshape(3, 3) for x in plain(left_jacobian_inverse)((tuple(d[:3]), tuple(d[3:]))))
+    return np.vstack([np.hstack([A, room(3, 3)]), np.hstack([Q, A])])
 
 
 def _quaternion_matrix(p):

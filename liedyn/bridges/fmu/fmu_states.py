@@ -75,8 +75,8 @@ def states_of(robot, q, independent):
     for chosen in (y, w):
         for name in chosen.names:
             if name not in robot.velocity_names:
-                raise InputError(f"states of an FMU are coordinates of the tree, but {name!r} is not: "
-                                 "name others as `independent`")
+                raise InputError(f"states of an FMU are coordinates of the tree, but {name!r} is not: name others as "
+                                 "`independent`, or cut the loop at another joint")
     _require_determined(robot, q, y, holonomic(robot))
     _require_determined(robot, q, w, slice(None))
     groups, places, taken = [], [], set()
