@@ -70,7 +70,8 @@ class EnergyCheck:
         if not len(changes):
             return
         size, peak, noise = np.abs(changes), kinetic.max(), ROUNDING * np.abs(potential).max()
-        wrong = (size > UNUSUAL * np.median(size)) & (size > max(NOTICEABLE * peak, noise))
+        wrong = size > max(NOTICEABLE * peak, noise)
+        wrong &= wrong.any() and size > UNUSUAL * np.median(size)
         growth = np.cumsum(changes).max()
         if not (wrong.any() or growth > max(GROWTH * peak, noise)):
             return

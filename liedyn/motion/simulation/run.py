@@ -71,7 +71,7 @@ class Run(Surfaces):
         self.events, self.contacts, self.inputs = events, contacts, inputs
         self.recorder, self.progress = recorder, progress
         self.functions = inputs.functions | robot.functions
-        self.rows, self.single = make_rows(robot, LARGEST + 1), make_rows(robot, 2)
+        self.rows, self.single = make_rows(robot, SMALLEST + 1), make_rows(robot, 2)
         self.rows.t[0] = self.integrator.grid.start
         self.rows.q[0], self.rows.v[0] = start
         self.rows.a[0] = np.nan
@@ -244,6 +244,9 @@ class Run(Surfaces):
         if self.inputs.sampling is not None:
             count = min(count, self.inputs.sampling.steps_left(self.rows.t[0]))
         count = min(count, self.slices.pieces)
+        if count >= len(self.rows.t):  # rows grow with the blocks: a short run needs few
+            before, self.rows = self.rows, make_rows(self.robot, count + 1)
+            copy_row(before, 0, self.rows, 0)
         with self.slices.timed(count):
             status, done = self.integrator.advance(self, count, self.known)
         done = max(done, 0)
