@@ -452,7 +452,7 @@ def test_refused(tmp_path):
              "holds its inputs for a step"),
             (ld.InputError, lambda: bundled("four_bar"), dict(regulator=regulator), "of the robot 'five_bar'"),
             (ld.InputError, lambda: five_bar, dict(regulator=regulator, independent=("q1", "q4")),
-             "the regulator's states are q1, q2"),
+             "the regulator's state 'q2' is none of the FMU"),
             (ld.InputError, lambda: five_bar, dict(independent=("q1",)), "2 degrees of freedom"),
             (ld.InputError, lambda: five_bar, dict(independent=("q1", "q1")), "named twice"),
             (ld.InputError, lambda: five_bar, dict(q=[np.pi, -np.pi, 0.0, np.pi]), "3 degrees of freedom here"),

@@ -21,7 +21,7 @@ from liedyn.bridges.fmu.fmu_description import (
     Description, Variable, build_description, description_2, description_3,
 )
 from liedyn.bridges.fmu.fmu_outputs import outputs_of
-from liedyn.bridges.fmu.fmu_programs import FmuPrograms
+from liedyn.bridges.fmu.fmu_programs import FmuPrograms, Law
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import states_of
 from liedyn.bridges.specialization.references import References, references, require_programs
@@ -139,7 +139,8 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     if regulator is not None:
         _require_regulator(robot, regulator)
         q, v = regulator.q if q is None else q, regulator.v if v is None else v
-        chosen = [x for x in regulator.model.states if not x.startswith("velocity:")] if chosen is None else chosen
+        if chosen is None and not regulator.left_out:
+            chosen = [x for x in regulator.model.states if not x.startswith("velocity:")]
     start = _start(robot, q, v)
     project = _project(robot, start, asked, chosen, at, regulator)
     contents = _contents(project, start, version, step)
@@ -173,20 +174,33 @@ def _require_regulator(robot, regulator):
         raise InputError(f"regulator must be a Regulator of lqr(), got {shown(regulator)}")
     if hasattr(regulator.model, "h"):
         raise InputError("a regulator of dlqr() holds its inputs for a step, and an FMU has none: give one of lqr()")
+    if regulator.states != regulator.model.states or regulator._following is not None:
+        raise InputError("a regulator with integral action or a reference has states of its own, and the FMU none for "
+                         "them: give one without")
     if regulator._robot is not robot:
         raise InputError(f"the regulator is one of the robot {regulator._robot.name!r}, not of this one")
 
 
+def _law(regulator, states):
+    """The regulator's law with a gain of every state of the FMU, zero for those that it leaves out."""
+    known = (*states.y.names, *states.w.rates)
+    missing = [name for name in regulator.model.states if name not in known]
+    if missing:
+        raise InputError(f"the regulator's state {missing[0]!r} is none of the FMU, {', '.join(known)}: name its "
+                         "coordinates as `independent`")
+    K = np.zeros((len(regulator.K), len(known)))
+    K[:, [known.index(name) for name in regulator.model.states]] = regulator.K
+    return Law(regulator.q, regulator.v, regulator.u, K)
+
+
 def _project(robot, start, outputs, independent, at, regulator):
     states = states_of(robot, start[0], independent)
-    if regulator is not None and regulator.model.states != (*states.y.names, *states.w.rates):
-        raise InputError(f"the regulator's states are {', '.join(regulator.model.states)}, and those of the FMU "
-                         f"{', '.join(states.names)}: name the same as `independent`")
+    law = None if regulator is None else _law(regulator, states)
     plan = outputs_of(robot, outputs, states.y)
     taken = {name for each in plan for name in each.labels} & set(states.names)
     # an output that is a state needs no variable of its own
     plan = [each for each in plan if not set(each.labels) <= taken]
-    programs = References(robot, lambda state: FmuPrograms(robot, state, states, _renumbered(plan), regulator),
+    programs = References(robot, lambda state: FmuPrograms(robot, state, states, _renumbered(plan), law),
                           None if at is None else references(robot, at), start[0], ROOM, MARGIN)
     project = FmuProject(robot, programs.of("velocity", "forward_dynamics", "partials"))
     project.direct = [name for name in states.names if name in taken]

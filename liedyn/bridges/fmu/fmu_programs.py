@@ -8,6 +8,8 @@ states are the numbers of a quaternion p. With p' = E(p) omega, E of full rank a
 
 and the position x of a free joint, x' = R v, has dx = R eta_v and d(x') = R (dv + eta_omega x v).
 """
+from typing import NamedTuple
+
 import numpy as np
 
 from liedyn.bridges.fmu.fmu_outputs import output_values
@@ -29,6 +31,20 @@ from liedyn.mechanics.tree.places import turn_free_rows
 OF_FMU = ("velocity", "outputs", "partials")
 
 
+class Law(NamedTuple):
+    """A regulator, u = u_0 - K x with x the deviation of the states (y, w) from a state (q, v).
+
+    Attributes
+    ----------
+    q, v, u, K : ndarray
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    K: np.ndarray
+
+
 class FmuPrograms(StepPrograms):
     """The programs of one robot at one reference state.
 
@@ -39,14 +55,14 @@ class FmuPrograms(StepPrograms):
         As for `RobotPrograms`.
     states : States
     plan : list of Output
-    regulator : Regulator, optional
-        Its inputs are added to those of the FMU; its states are those of the FMU.
+    law : Law, optional
+        Of inputs that are added to those of the FMU.
     """
 
-    def __init__(self, robot, state, states, plan, regulator=None):
+    def __init__(self, robot, state, states, plan, law=None):
         lam = np.zeros(max(len(robot.row_names), 1))
         super().__init__(robot, state | {"speeds": state["v"][states.speeds], "lam": lam})
-        self.states, self.plan, self.regulator = states, plan, regulator
+        self.states, self.plan, self.law = states, plan, law
 
     def choices(self):
         return self.states.y, self.states.w
@@ -57,16 +73,15 @@ class FmuPrograms(StepPrograms):
 
     def _regulated(self, plain, q, v, tau):
         """tau and the regulator's u_0 - K x, x the deviation of the states (`liedyn.motion.local_coordinates`)."""
-        if self.regulator is None:
+        if self.law is None:
             return tau
-        reference, y = self.regulator, self.states.y.rows @ self._difference(plain, q)
-        x = np.concatenate([y, v[self.states.speeds] - reference.v[self.states.speeds]])
-        return tau + constants(self.robot.tree_actuators) @ (reference.u - reference.K @ x)
+        y, w = self.states.y.rows @ self._difference(plain, q), v[self.states.speeds] - self.law.v[self.states.speeds]
+        return tau + constants(self.robot.tree_actuators) @ (self.law.u - self.law.K @ np.concatenate([y, w]))
 
     def _difference(self, plain, q):
         """The tangent vector from the regulator's configuration to q."""
         d = room(self.n)
-        plain(difference_kernel)(self.model, constants(self.regulator.q), q, d)
+        plain(difference_kernel)(self.model, constants(self.law.q), q, d)
         return d
 
     def _gains(self, plain, q):
@@ -74,7 +89,7 @@ class FmuPrograms(StepPrograms):
         turned, d = constants(np.eye(self.n)), self._difference(plain, q)
         for group in self.robot.groups:
             turned[group, group] = _left_jacobian_inverse(plain, -d[group])  # the right one of d
-        rows, count, K = self.states.y.rows, len(self.states.y.names), self.regulator.K
+        rows, count, K = self.states.y.rows, len(self.states.y.names), self.law.K
         return -np.hstack([K[:, :count] @ (rows @ turned @ rows.T), K[:, count:]])
 
     def closing_step(self, plain, q):
@@ -124,7 +139,7 @@ class FmuPrograms(StepPrograms):
         _, rows = output_values(self, plain, (q, v, space.a, space.lam), np.hstack([C, D]))
         upper = self._upper_rows(plain, q, v, np.hstack([space.X[:, :space.A.shape[1]], room(self.n, nu)]))
         J = np.vstack([upper, np.hstack([space.A, space.B])[p_y:], rows])
-        if self.regulator is not None:
+        if self.law is not None:
             x = space.A.shape[1]
             J[:, :x] = J[:, :x] + J[:, x:] @ self._gains(plain, q)
         return {"J": np.hstack([J[:, :p_y] @ self._tangents(plain, q), J[:, p_y:]])}
