@@ -21,7 +21,7 @@ from liedyn.bridges.fmu.fmu_description import (
     Description, Variable, build_description, description_2, description_3,
 )
 from liedyn.bridges.fmu.fmu_outputs import outputs_of
-from liedyn.bridges.fmu.fmu_programs import FmuPrograms, Law
+from liedyn.bridges.fmu.fmu_programs import FmuPrograms, StateFeedback
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import states_of
 from liedyn.bridges.specialization.references import References, references, require_programs
@@ -190,7 +190,7 @@ def _law(regulator, states):
                          "coordinates as `independent`")
     K = np.zeros((len(regulator.K), len(known)))
     K[:, [known.index(name) for name in regulator.model.states]] = regulator.K
-    return Law(regulator.q, regulator.v, regulator.u, K)
+    return StateFeedback(regulator.q, regulator.v, regulator.u, K)
 
 
 def _project(robot, start, outputs, independent, at, regulator):

@@ -31,7 +31,7 @@ from liedyn.mechanics.tree.places import turn_free_rows
 OF_FMU = ("velocity", "outputs", "partials")
 
 
-class Law(NamedTuple):
+class StateFeedback(NamedTuple):
     """A regulator, u = u_0 - K x with x the deviation of the states (y, w) from a state (q, v).
 
     Attributes
@@ -55,7 +55,7 @@ class FmuPrograms(StepPrograms):
         As for `RobotPrograms`.
     states : States
     plan : list of Output
-    law : Law, optional
+    law : StateFeedback, optional
         Of inputs that are added to those of the FMU.
     """
 

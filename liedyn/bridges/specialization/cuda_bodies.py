@@ -45,7 +45,7 @@ class CudaBody:
         require_numba_cuda()
         from numba import cuda
 
-        from liedyn.machine.program.cuda_lane import entry
+        from liedyn.bridges.specialization.cuda_entry import entry
 
         declared, extents = RECURSIONS[name], {"nq": robot.nq, "nv": robot.nv}
         self._packed, self._numbers = robot.packed, None

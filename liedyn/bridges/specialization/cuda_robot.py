@@ -157,6 +157,11 @@ class CudaRobot:
         -------
         str
 
+        Raises
+        ------
+        InputError
+            An unknown function, or one that is too long for one program.
+
         Examples
         --------
         >>> import liedyn as ld
