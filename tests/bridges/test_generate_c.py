@@ -10,6 +10,8 @@ from tree_cases import bundled
 
 import liedyn as ld
 from liedyn.bridges.specialization.c_names import identifiers
+from liedyn.bridges.specialization.references import reference_state
+from liedyn.bridges.specialization.step_programs import StepPrograms
 from liedyn.model import Builder
 
 pytestmark = pytest.mark.skipif(gcc() is None, reason="needs gcc")
@@ -276,6 +278,13 @@ def test_project(tmp_path):
     for _ in range(100):
         q, v = ld.step(robot, q, v, np.zeros(8), 1e-3)
     assert np.array(re.findall(r"= (\S+)", printed), float) == pytest.approx(q, abs=1e-8)
+
+
+def test_where_no_reference_is_well_conditioned():
+    """Delta's dependent velocities have a large condition number everywhere near home: it has programs all the same."""
+    robot = bundled("delta")
+    programs = StepPrograms(robot, reference_state(robot, ld.close(robot, robot.home)))
+    assert programs.trace("forward_dynamics").length() > 1000
 
 
 def test_refused(tmp_path):
