@@ -93,7 +93,7 @@ class RobotPrograms:
     """
 
     def __init__(self, robot, state, chosen=None, outputs=None):
-        self.robot, self.chosen, self.outputs = robot, chosen, outputs
+        self.robot, self.chosen, self.wanted = robot, chosen, outputs
         self.state = {"weights": 1.0 + np.arange(robot.nv)} | state
         ints, floats = constants(robot.packed.ints), constants(robot.packed.floats)
         ints[SPARSE] = 0  # what is zero at every state is skipped in any case
@@ -217,7 +217,7 @@ class RobotPrograms:
 
     def output_plan(self):
         """The `OutputPlan` of C and D."""
-        plan = output_plan(self.robot, self.robot.outputs if self.outputs is None else self.outputs, self.choices()[0])
+        plan = output_plan(self.robot, self.robot.outputs if self.wanted is None else self.wanted, self.choices()[0])
         plan.without_joints("specialize")
         if plan.contacts:
             raise InputError("specialize has no wrenches of constraints that are not loops: ask ld.linearize for "
