@@ -131,7 +131,7 @@ def test_what_has_no_result(folder):
 def test_fallbacks(folder):
     robot = bundled("five_bar")
     q, v, tau = moving_states(robot, 300, 1.5)
-    gpu = CudaRobot(robot, None, "float64", "rows", HostDevice(folder))
+    gpu = CudaRobot(robot, robot.home, "float64", "rows", HostDevice(folder))
     A, B, f0, ok = gpu.linearize(q, v, tau)
     expected = ld.linearize(robot, q, v, tau, independent=gpu.independent)
     assert 0.5 < ok.mean() < 1.0

@@ -352,7 +352,9 @@ def test_derivatives_by_springs(what):
 
     x = jnp.array([VALUES[name] for name in names])
     check_grads(lambda x: function(q, v, tau, x), (x,), 1, ["fwd", "rev"], atol=1e-6, rtol=1e-6)
-    check_grads(lambda v, tau: function(q, v, tau, x), (v, tau), 1, ["fwd", "rev"], atol=1e-6, rtol=1e-6)
+    check_grads(lambda tau: function(q, v, tau, x), (tau,), 1, ["fwd", "rev"], atol=1e-6, rtol=1e-6)
+    if what in ("dynamics", "rnea"):  # steps refuse the velocities of differences, which open the loop
+        check_grads(lambda v: function(q, v, tau, x), (v,), 1, ["fwd", "rev"], atol=1e-6, rtol=1e-6)
 
 
 def test_parameters_that_cannot_be_arguments():
