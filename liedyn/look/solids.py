@@ -176,9 +176,9 @@ def _rolling(robot, radius, colours, drawn):
     """Spheres and disks of contacts whose bodies are not drawn otherwise."""
     found = []
     for each in robot.model.constraints:
-        if each.parent_radius > 0.0 and each.parent not in drawn:
+        if each.kind == "sphere_on_sphere" and each.parent not in drawn:
             color = (*colours[each.parent][:3], 0.75) if each.parent != GROUND else (0.8, 0.8, 0.8, 1.0)
-            found.append(Solid(each.parent, "sphere", each.parent_placement, (each.parent_radius,), color))
+            found.append(Solid(each.parent, "sphere", each.parent_placement, (each.length,), color))
         if each.child is None or each.child == GROUND or each.child in drawn or each.radius <= 0.0:
             continue
         color = (*colours[each.child][:3], 0.75)

@@ -62,7 +62,7 @@ def test_what_has_no_weight():
 
 def test_schedules_name_the_node():
     robot = pair((2.0, 3.0), 0.0, motor=("left",))
-    with pytest.raises(InputError, match=r"the motion of right .* no actuator drives it \(at left = 0\)"):
+    with pytest.raises(InputError, match=r"the motion of right .* no actuator drives it; .* \(at left = 0\)"):
         ld.gain_schedule(robot, {"left": [0.0, 0.1]}, 1.0, 1.0)
 
 

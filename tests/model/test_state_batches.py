@@ -25,7 +25,8 @@ def moving(robot, count, seed=0):
 
 
 def arrays(result):
-    return {f.name: getattr(result, f.name) for f in fields(result) if not isinstance(getattr(result, f.name), tuple)}
+    found = {f.name: getattr(result, f.name) for f in fields(result)}
+    return {name: value for name, value in found.items() if value is not None and not isinstance(value, tuple)}
 
 
 def assert_batch_is_its_states(robot, state, together, apart, tolerance=1e-11):

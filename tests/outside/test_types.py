@@ -96,6 +96,7 @@ BEYOND = {
     'Literal[17]': "the same: a run by its number", "Literal['q1']": "the same", "No overloads": "what follows of that",
     '"trajectory" for class "KeyboardInterrupt"': "an attribute that Ctrl-C finds there",
     "dict[str, float] | float | NLPSolver": "options that several calls have in common",
+    'is not a known attribute of "None"': "models have second derivatives where they were asked for",
     "initial_state": "python-control", "TransferFunction": "python-control", '"Circle"': "Matplotlib",
     '"jac" of type "str"': "SciPy", '"chunks" of type "str"': "Dask", "refers to itself": "JAX",
     'Import "torch"': "is not among what tests need", "possibly unbound": "behind a loop",

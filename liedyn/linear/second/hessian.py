@@ -55,13 +55,12 @@ MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_acce
 """Weights of displacements, velocities and accelerations (nv each), of the rates of coordinates in their own tangent
 (nv, `RateWeights`), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
 
-RateWeights = namedtuple("RateWeights", "y w")
 """Weights of the rates of the coordinates y, and of the velocities w, of a local state space."""
 
 SumWeights = namedtuple("SumWeights", "y w a lam q")
 """Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, or none."""
 
-ONE, ONE_RATE = group(MotionWeights, *[VECTOR] * 6), group(RateWeights, *[VECTOR] * 2)
+ONE = group(MotionWeights, *[VECTOR] * 6)
 MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 5)
 
 
@@ -85,12 +84,6 @@ def motion_hessian_size(model, p_y, p_w, nu):
 
 
 @kernel_in_place
-def model_hessian_size(model, p_y, p_w, nu):
-    """Size of the workspace of `model_hessian`."""
-    return motion_hessian_size(model, p_y, p_w, nu) + 4 * model.ints[NV] + 2 * model.ints[N_VIRTUAL] + WIDTH * 8
-
-
-@kernel_in_place
 def model_hessians_size(model, count, p_y, p_w, nu):
     """Size of the workspace of `model_hessians` for `count` weighted sums, which may be of multipliers."""
     n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
@@ -101,7 +94,7 @@ def model_hessians_size(model, count, p_y, p_w, nu):
 
 @inline
 def add_turns(model, turn, columns, b, of_motion):
-    """Adds half of turn . [d, dv], joint by joint, to the variations of the gradient by q and v (`RateWeights`)."""
+    """Adds half of turn . [d, dv], joint by joint, to the variations of the gradient by q and v."""
     of_q, of_v, _ = of_motion
     width = of_q.shape[1] // WIDTH
     for i in range(link_count(model)):
@@ -249,7 +242,7 @@ def shares_in(model, columns, shared, asked, blocks, work):
 def motion_hessians(model, state, coordinates, weights, e, work, space, H):
     """H (count (x + nu), x + nu): the Hessians of the motion with each row of weights by (y, w, u).
 
-    Arguments as for `model_hessian`.
+    Arguments as for `model_hessians`.
     """
     n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
     (_, virtual_y, _, virtual_w), x, c = coordinates, space.A.shape[0], H.shape[1]
@@ -320,7 +313,10 @@ def put_turns(model, v, turn, of_q):
 def model_hessians(model, state, coordinates, weights, e, work, space, H):
     """H (count (x + nu), x + nu): the Hessians of sums with each row of weights, by (y, w, u).
 
-    Arguments as for `model_hessian`.
+    To be called after `linearize_in_place` and `complete_derivatives` of the same state. `e` is the elimination that
+    the former leaves at the first place of its workspace, not read without constraints; `work` has
+    `model_hessians_size` numbers. For balls and free joints among y, ydot are the rates of displacements from a state
+    that moves on with the velocity v, as in `liedyn.linear.local`: ydot = R (v + [d, v0] + [d, v - v0]/2).
     """
     n, nz, (R_y, virtual_y, R_w, virtual_w) = model.ints[NV], model.ints[N_VIRTUAL], coordinates
     count = weights.y.shape[0]
@@ -347,24 +343,10 @@ def model_hessians(model, state, coordinates, weights, e, work, space, H):
 
 @late(MODEL, STATE, COORDINATES, ONE, VECTOR, VECTOR, SPACE, MATRIX)
 def motion_hessian(model, state, coordinates, weights, e, work, space, H):
-    """H (x + nu, x + nu): the Hessian of the motion with these weights by (y, w, u), as `model_hessian`."""
+    """H (x + nu, x + nu): the Hessian of the motion with these weights by (y, w, u), as `model_hessians`."""
     q, v, a, turn, rates, accelerations = weights
     motion_hessians(
         model, state, coordinates,
         MotionSums(matrix_in(q, 0, 1, q.size), matrix_in(v, 0, 1, v.size), matrix_in(a, 0, 1, a.size),
                    matrix_in(q, 0, 0, 0), matrix_in(turn, 0, 1, turn.size), matrix_in(rates, 0, 1, rates.size),
                    matrix_in(accelerations, 0, 1, rates.size)), e, work, space, H)
-
-
-@late(MODEL, STATE, COORDINATES, ONE_RATE, VECTOR, VECTOR, SPACE, MATRIX)
-def model_hessian(model, state, coordinates, weights, e, work, space, H):
-    """H (x + nu, x + nu): the Hessian of weights.y . ydot + weights.w . wdot by (y, w, u); zero for u twice.
-
-    To be called after `linearize_in_place` and `complete_derivatives` of the same state. `e` is the elimination that
-    the former leaves at the first place of its workspace, not read without constraints; `work` has `model_hessian_size`
-    numbers. For balls and free joints among y, ydot are the rates of displacements from a state that moves on with the
-    velocity v, as in `liedyn.linear.local`: ydot = R (v + [d, v0] + [d, v - v0]/2).
-    """
-    (y, w), none = weights, matrix_in(weights.y, 0, 0, 0)
-    sums = SumWeights(matrix_in(y, 0, 1, y.size), matrix_in(w, 0, 1, w.size), none, none, none)
-    model_hessians(model, state, coordinates, sums, e, work, space, H)

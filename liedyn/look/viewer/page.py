@@ -318,7 +318,7 @@ class Page:
     # ---- showing
 
     def _theme(self, dark):
-        self.server.gui.configure_theme(control_width="large", brand_color=BLUE, dark_mode=dark, show_logo=False,
+        self.server.gui.configure_theme(control_width="medium", brand_color=BLUE, dark_mode=dark, show_logo=False,
                                         show_share_button=False)
 
     def _add_what_is_shown(self, gui, dark):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -157,7 +158,7 @@ class Trajectory:
     def __getstate__(self) -> Any:
         return vars(self) | {"_robot": None}
 
-    @property
+    @functools.cached_property
     def u(self) -> Array:
         """Forces of the actuators [N m, N], shape (nt, nu), from `tau`.
 
