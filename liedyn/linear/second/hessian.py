@@ -53,9 +53,7 @@ from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_
 
 MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_accelerations")
 """Weights of displacements, velocities and accelerations (nv each), of the rates of coordinates in their own tangent
-(nv, `RateWeights`), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
-
-"""Weights of the rates of the coordinates y, and of the velocities w, of a local state space."""
+(nv), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
 
 SumWeights = namedtuple("SumWeights", "y w a lam q")
 """Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, or none."""
