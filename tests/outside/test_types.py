@@ -40,9 +40,10 @@ liedyn\.machine\.program\.plain_arrays\.(Plain|Strided)\..*
 liedyn\.machine\.program\.plain_registers\.Register\..*
 liedyn\.machine\.program\.cuda\.CudaLanguage
 liedyn\.look\.drawing\.Faces\.set
+liedyn\.tasks\.optimal_motion\.optimal_motion_result\.OptimalMotion\.u
 """
-"""Operators of interpreted numbers, which are made in loops, a named tuple with slots, and what Matplotlib writes for
-artists: no checker sees them."""
+"""Operators of interpreted numbers, which are made in loops, a named tuple with slots, what Matplotlib writes for
+artists, and a field in the place of a property that is computed once: no checker sees them."""
 OTHERS = "[mypy]\n[mypy-{}]\nfollow_imports = skip\n".format(",".join(f"{name}.*" for name in (
     "casadi", "dask", "IPython", "jax", "jaxlib", "matplotlib", "PIL", "sympy", "websockets")))
 """Packages that the checker does not read, as it compares names, arguments and defaults of this one: half the time."""

@@ -11,6 +11,8 @@ from liedyn.machine.errors import InputError
 from liedyn.model.remembered import LazyResult
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from liedyn.typing import Array
 
 
@@ -43,7 +45,7 @@ class SecondDerivatives(LazyResult):
     lam: Array
     q: Array
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """All parts, but for those that are not known."""
         found = {}
         for name in PARTS:
