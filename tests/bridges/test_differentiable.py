@@ -81,8 +81,6 @@ def test_derivatives_by_numbers_are_those_of_differences(robot, name):
             assert off(actual, expected) < 1e-9
 
 
-@pytest.mark.validation("second derivatives of bridges by the numbers of arguments", robots="panda, random tree",
-                        oracle="Differences of sixth order")
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("robot", ["panda", "all joints"])
 def test_second_derivatives_by_numbers(robot, name):

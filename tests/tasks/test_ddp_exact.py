@@ -76,8 +76,6 @@ def slope(solver, state, costate, along, z):
     return pulled(robot, solver, ld.difference(robot, *ends), costate) @ by @ along
 
 
-@pytest.mark.validation("second derivatives of a plan's step, contracted", robots="panda, screw, top, five_bar, loader",
-                        oracle="Differences of sixth order of the step's derivative")
 @pytest.mark.parametrize("method", ["euler", "midpoint", "rk4"])
 @pytest.mark.parametrize("robot", [PANDA, SCREW, top(), FIVE_BAR, LOADER, RODS], ids=lambda robot: robot.name)
 def test_hessians_of_steps(robot, method):
