@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.look.animation import animate as animate
 from liedyn.look.planes import plane_of, poses_of
 from liedyn.machine.errors import InputError, LiedynError, shown
+from liedyn.machine.figures import COLOURS as COLOURS
 from liedyn.machine.figures import figure
 from liedyn.machine.texts import drawn
 
