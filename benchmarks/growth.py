@@ -38,7 +38,7 @@ numbers, almost all of them zeros, and writing those takes O(n^2) whatever the a
 Kernels with the ending `_nonzeros` leave them as they are, zeroed once before all calls, as native
 Pinocchio does in derivatives of RNEA and in M: their slope is that of the algorithm, and is compared with O(n d).
 
-![growth](plots/growth.svg)
+![Times over the number of joints, on logarithmic axes: straight lines](plots/growth.svg)
 """
 
 
