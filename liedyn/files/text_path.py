@@ -9,7 +9,8 @@ from liedyn.machine.reading import LARGEST
 
 ROOTS = {"robot": ".urdf", "sdf": ".sdf", "mujoco": ".xml", "mujocoinclude": ".xml"}
 """Endings of files by the first element of their XML."""
-_ROOT = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>]*>\s*)*<([A-Za-z_][\w.:-]*)", re.DOTALL)
+_ROOT = re.compile(r"\s*+(?>(?>(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>))\s*+)*+<([A-Za-z_][\w.:-]*)", re.DOTALL)
+_MACRO = re.compile(r"<xacro:|\$[({]")
 
 
 class TextPath(type(Path())):
@@ -60,6 +61,7 @@ def _ending(data, file):
     if found[1] not in ROOTS:
         raise ModelError(f"a text that begins with <{shown(found[1])[1:-1]}> is none of a robot: known are "
                          f"{', '.join(f'<{root}>' for root in ROOTS)}, and TOML")
-    if Path(file).suffix == ".xacro" or "http://www.ros.org/wiki/xacro" in text:
+    # what xacro has written names it still, but has nothing to expand
+    if Path(file).suffix == ".xacro" or "http://www.ros.org/wiki/xacro" in text and _MACRO.search(text):
         return ".xacro"
     return ROOTS[found[1]]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 def load_xacro(path: PathLike, arguments: dict[str, Any] | None = None, **options: Any) -> Robot:
     """Read a robot from a xacro file, which xacrodoc turns into URDF (extra ``xacro``).
 
+    xacro evaluates expressions of the file in Python, restricted but without bounds of time and memory: read files only
+    whose authors you trust.
+
     Parameters
     ----------
     path : str or Path

@@ -69,6 +69,22 @@ def test_texts_of_no_robot(source, error, message):
         ld.load(source)
 
 
+def test_a_long_beginning_is_read_once():
+    """The kind of a text is found in time that grows with its length; reading comments anew doubled it with each."""
+    for text in ("<!-- -->\n" * 50_000 + "<!", "<?a?>" * 50_000 + "x", "<!-- " * 50_000):
+        with pytest.raises(ModelError):
+            ld.load("<" + text[1:])
+
+
+def test_what_xacro_has_written_needs_no_xacro(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacrodoc", None)
+    stick = '<robot name="stick" xmlns:xacro="http://www.ros.org/wiki/xacro"><link name="rod"/>{}</robot>'
+    assert ld.load(stick.format("")).body_names == ("rod",)
+    for macro in ('<xacro:a/>', '<link name="${1}"/>', '<link name="$(arg b)"/>'):
+        with pytest.raises(LiedynError, match="xacrodoc"):
+            ld.load(stick.format(macro))
+
+
 def test_open_files_that_fail(tmp_path):
     class Broken:
         name = "broken.urdf"
