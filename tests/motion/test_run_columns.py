@@ -109,3 +109,14 @@ def test_runs_that_fail_have_no_energy_after_their_end():
     assert runs.failed.tolist() == [False, True]
     assert np.isfinite(runs.energy[0]).all() and np.isnan(runs.energy[1]).all()
     assert np.isnan(runs["pose:link1"][1]).all()
+
+
+def test_small_inputs_beside_large_forces_of_springs():
+    """What rounding leaves of a stiff spring is no force that the inputs do not give."""
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.actuator("motor", {"q1": 1.0, "q2": -0.7, "q3": 0.3})
+    b.spring("stiff", "ground", "link2", (3.0, 1.0, 0.0), stiffness=1e9, length=0.1)
+    robot = b.build()
+    tr = ld.simulate(robot, robot.home, np.zeros(4), 1e-6, dt=1e-7, u=[1e-3])
+    assert np.abs(tr.tau).max() > 1e8
+    np.testing.assert_allclose(tr.u, 1e-3, atol=1e-15 * np.abs(tr.tau).max())

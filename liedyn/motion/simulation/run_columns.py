@@ -8,12 +8,14 @@ import numpy as np
 
 from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
+from liedyn.mechanics.dynamics.joint_wrenches import names_of_joints, transmitted
 from liedyn.mechanics.elements.generalized import actuator_matrix, element_forces, moves_elements
 from liedyn.mechanics.tree.energy import kinetic_energy, potential_energy
 from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_dot
-from liedyn.motion.simulation.run_wrenches import wrench_column
+from liedyn.model.packed import LOOP_TARGET, constraints_of
 
+AXES = "mx", "my", "mz", "fx", "fy", "fz"
 ENERGIES = "kinetic", "potential", "energy"
 NOT_OF_ACTUATORS = 1e-9
 """Part of the largest force of a run that may be left of its generalised forces beyond those of the actuators."""
@@ -107,7 +109,7 @@ def inputs(run):
 
 
 def _inputs(robot, q, v, tau, t):
-    S = actuator_matrix(robot, q)
+    S, largest = actuator_matrix(robot, q), np.abs(tau).max(initial=0.0)
     if robot.elements is not None:
         if moves_elements(robot):
             tau = tau - np.array([element_forces(robot.at(float(now)), *each) for (now,), *each in zip(t, q, v)])
@@ -118,7 +120,7 @@ def _inputs(robot, q, v, tau, t):
                          "the run cannot be told from its generalised forces tau")
     u = _times(np.linalg.pinv(S), tau)
     left = np.abs(tau - _times(S, u)).max(axis=0, initial=0.0)
-    if left.max(initial=0.0) > NOT_OF_ACTUATORS * np.abs(tau).max(initial=0.0):
+    if left.max(initial=0.0) > NOT_OF_ACTUATORS * max(largest, np.abs(tau).max(initial=0.0)):
         raise InputError(f"the force of {robot.velocity_names[int(left.argmax())]} in this run is no force of an "
                          "actuator: it has generalised forces tau, but no inputs u")
     return u
@@ -131,14 +133,55 @@ def _times(A, x):
 def _wrench(run, name):
     """Wrenches (moment, force) of a joint, loop or contact, or one number of them."""
     if run.q.ndim == 2:
-        return wrench_column(run, name)
+        return _wrench_column(run, name)
     robot = robot_of(run, f"wrench:{name}")
     t = np.broadcast_to(run.t, run.q.shape[:-1])[..., None]
     none = np.zeros(0), np.zeros((0, robot.nq)), np.zeros((0, len(robot.row_names)))
     if name in wrenches_at(robot, *none):
         return by_rows(lambda t, q, lam: wrenches_at(robot, t[:, 0], q, lam)[name], t, run.q, run.lam)
-    found = [wrench_column(run[index], name) for index in np.ndindex(run.shape)]
+    found = [_wrench_column(run[index], name) for index in np.ndindex(run.shape)]
     return np.reshape(found, (*run.shape, *np.shape(found)[1:]))
+
+
+def _wrench_column(trajectory, name):
+    """Rows (nt, 6) of the wrench of a loop, contact or joint, or one of them, as in "pin.fx"."""
+    known = trajectory.constraint_wrenches
+    what, _, axis = name.rpartition(".")
+    if axis in AXES and name not in known and name not in _joints(trajectory):
+        return _wrench_column(trajectory, what)[:, AXES.index(axis)]
+    if name in known:
+        return known[name]
+    robot = trajectory._robot
+    if robot is None:
+        raise InputError(f"{shown(f'wrench:{name}')} has to be computed by the robot of the run, which files do not "
+                         "contain: take joint_wrenches(robot, tr.q, tr.v, tr.tau)")
+    if name not in _joints(trajectory):
+        raise InputError(f"unknown joint, loop or constraint {shown(name)}, "
+                         f"{suggestion(name, (*known, *_joints(trajectory)))}")
+    return _of_joint(trajectory, robot, name)
+
+
+def _joints(trajectory):
+    return () if trajectory._robot is None else names_of_joints(trajectory._robot)
+
+
+def _of_joint(trajectory, robot, name):
+    t, state, lam = trajectory.t, (trajectory.q, trajectory.v, trajectory.a), trajectory.lam
+    driven = robot.elements is not None and robot.elements.driven
+    u = trajectory.u if driven else None  # of actuators between bodies: where they act counts
+
+    def rows(at, now):
+        return transmitted(now, (name,), tuple(x[at] for x in state), lam[at], trajectory._f_ext,
+                           None if u is None else u[at])[:, 0]
+
+    if not len(t) or not _moves(robot):
+        return rows(slice(None), robot)
+    return np.concatenate([rows(slice(k, k + 1), robot.at(t[k])) for k in range(len(t))])
+
+
+def _moves(robot):
+    """True if forces or constraints are functions of time."""
+    return bool(constraints_of(robot.packed)[0][:, LOOP_TARGET].any() or (robot.elements and robot.elements.functions))
 
 
 KINDS = {"pose": _pose, "twist": _twist, "twist_rate": _twist_rate, "u": _input}
