@@ -121,10 +121,10 @@ def _pictures(robot, times, q, bar):
     canvas, normal = FigureCanvasAgg(picture), plane_of(robot, poses_of(robot, q[0]))
     ax = picture.add_subplot(projection=None if normal is not None else "3d")
     drawing = Drawing(robot, ax, normal)
-    seen = [drawing.seen(poses_of(robot, each)) for each in q]
+    seen = (drawing.seen(poses_of(robot, each)) for each in q)
+    corners = np.array([(each.min(axis=0), each.max(axis=0)) for each in seen])
     drawing.move(poses_of(robot, q[0]))
-    drawing.frame(np.min([each.min(axis=0) for each in seen], axis=0),
-                  np.max([each.max(axis=0) for each in seen], axis=0))
+    drawing.frame(corners[:, 0].min(axis=0), corners[:, 1].max(axis=0))
     title = ax.set_title(f"{name}, t = {times[0]:.2f} s")
     moving = sorted([*drawing.moving, title], key=lambda artist: artist.get_zorder())
     for artist in moving:
