@@ -3,6 +3,7 @@ import gc
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -18,6 +19,8 @@ gc.set_threshold(20_000, 10, 10)
 """What compilers leave behind is large and stays: walking over it again and again takes a tenth of the time."""
 WARMED = "LIEDYN_TESTS_WARMED"
 """What `liedyn warmup` has printed before the workers began: a test of the command line looks there first."""
+WARMED_AT = "LIEDYN_TESTS_WARMED_AT"
+"""The time when it had ended: what is in the cache later may be from tests."""
 LONG = ["docs", "additions", "benchmarks", "types", "notebooks", "interpreted", "specialization",
         "specialized_mechanisms", "cli", "first_calls", "fmu", "large", "starting", "casadi", "jax"]
 """Files that take long, the longest first: what is begun last should be short, so that workers end together."""
@@ -45,4 +48,5 @@ def pytest_sessionstart(session):
     if workers and whole and os.environ.get("LIEDYN_CACHE") != "0":
         command = [sys.executable, "-m", "liedyn", "warmup", "--jobs", str(workers)]
         os.environ[WARMED] = subprocess.run(command, cwd=config.rootpath, stdout=subprocess.PIPE, text=True).stdout
+        os.environ[WARMED_AT] = str(time.time())
         print("\nkernels that many tests need:", os.environ[WARMED])

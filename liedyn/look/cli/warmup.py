@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
@@ -111,7 +112,7 @@ def calls():
     yield from _of_loops(loop)
     yield from _of_other_constraints(loop)
     yield from _of_derivatives(loop)
-    yield from _of_tasks(arm, loop)
+    yield from _of_tasks(arm, solo, loop)
     yield from _of_compiled_callers(arm, loop)
 
 
@@ -178,15 +179,20 @@ def _of_other_constraints(loop):
     chain = _chain()
     rates, wrench = np.zeros(chain.nv), f"wrench:{chain.loop_names[0]}"
     yield call("linearize", chain, chain.home, rates, rates, outputs=[wrench])
+    yield call("close", chain, chain.home + 1e-3)
     yield call("forward_dynamics", chain, chain.home, rates, rates)
     yield call("forward_dynamics", chain, chain.home, rates, rates, method="multiplier")
     for method in "rk4", "implicit":
         yield call("simulate", chain, chain.home, rates, 0.002, method=method, progress=False)
     ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    yield call("simulate", ball, ball.neutral, slides, 0.01, tau=lambda t, q, v: 0.0 * v, progress=False)
+    ends = _ball(extent=1.0)
+    yield call("simulate", ends, ends.neutral, slides, 0.01, progress=False)
     for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
     yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
     yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
+    yield "forward_dynamics", _near_singular
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)
@@ -214,16 +220,22 @@ def _of_derivatives(loop):
                outputs=["wrench:floor"])
     yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
     yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
+    for robot in loop, _sled():  # second derivatives, without contacts and with one that sticks
+        yield call("linearize", robot, robot.home, *np.zeros((2, robot.nv)), second=True)
 
 
-def _of_tasks(arm, loop):
+def _of_tasks(arm, solo, loop):
     q, home, rest, rubber = arm.neutral, loop.home, np.zeros(loop.nv), _rubber()
     for method in "euler", "midpoint", "rk4":
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
     yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01,
                start=(np.tile(home, (3, 1)), np.zeros((3, loop.nv))))  # with gaps, as its weight makes it fall
+    weak = ld.Limits(inputs=(-1e-3, 1e-3))  # they are active
+    yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1e-9), 2, 0.01, limits=weak)
     yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
+    for robot in loop, solo:  # second derivatives of steps, without and with quaternions
+        yield call("ddp", robot, robot.home, np.zeros(robot.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, hessian="exact")
     sled = _sled()  # phases, phase changes, and active force limits of its contact
     phases, costs = [ld.Phase(["foot"], 1), ld.Phase([], 1), ld.Phase(["foot"], 1)], ld.Cost(R=1e-3, u=[50.0])
     yield call("ddp", sled, sled.home, np.zeros(3), costs, phases, 1e-4)  # it hardly falls
@@ -231,6 +243,7 @@ def _of_tasks(arm, loop):
     # its constructor compiles all kernels
     yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
+    yield call("ddp", arm, q, np.zeros(arm.nv), ld.Cost(R=1e-9, terminal_targets=hand), 2, 0.01, hessian="exact")
     yield call("inverse_kinematics", arm, hand, unreached="ignore")
     yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # in threads
     yield call("differential_inverse_kinematics", arm, np.tile(q, (100, 1)), hand, 0.01)
@@ -304,9 +317,24 @@ def _chain():
     return builder.build()
 
 
+def _near_singular():
+    """Digits that are left at a parallelogram's states next to its flat one; its lengths are in millimetres."""
+    builder, angle = ld.Builder("mm", gravity=(0.0, -9810.0, 0.0)), 1e-6
+    for name, parent, place in ("left", "ground", 0.0), ("right", "ground", 500.0), ("top", "left", 300.0):
+        builder.body(name, 1.0, inertia=(1e4, 1e4, 1e4))
+        builder.joint(name, "revolute", parent, name, (place, 0.0, 0.0))
+    builder.loop("pin", "revolute", "top", "right", (500.0, 0.0, 0.0), (300.0, 0.0, 0.0))
+    robot, q, rest = builder.build(), np.array([angle, angle, -angle]), np.zeros(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.ConditionWarning)
+        ld.forward_dynamics(robot, q, rest, rest)
+        ld.forward_dynamics(robot, np.tile(q, (WIDTH, 1)), rest, rest)
+
+
 def _sprung(robot):
-    """The same robot with a spring on its first coordinate and on one of a cut joint, and a motor on the latter."""
+    """The same robot with a spring on its first coordinate and on one of a cut joint, a motor, a cable."""
     builder = ld.Builder.of(robot)
+    builder.cable("cable", [("ground", (0.0, 0.0, 1.0)), (robot.body_names[0], (0.0, 0.0, 0.0))], stiffness=1.0)
     builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0, robot.virtual_names[0]: 1.0}, stiffness=1.0)
     builder.actuator("motor", robot.virtual_names[0])
     return builder.build()
@@ -334,13 +362,13 @@ def _sled():
     return builder.build()
 
 
-def _ball():
+def _ball(**surface):
     """A ball that touches the floor: a contact with friction."""
     builder = ld.Builder("ball")
     builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
     builder.joint("free", "free", "ground", "ball")
     builder.constraint("floor", "sphere_on_plane", "ground", "ball", parent_placement=(0.0, 0.0, -1.0), radius=1.0,
-                       unilateral=True, friction=0.5)
+                       unilateral=True, friction=0.5, **surface)
     return builder.build()
 
 
