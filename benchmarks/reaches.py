@@ -51,8 +51,8 @@ def problem(number):
             "goal": ld.pose(robot, there, ROBOTS[name]).tolist(), "limit": limit.tolist()}
 
 
-def own(each):
-    """What `ld.ddp` finds, in the form of `box_fddp.plan`."""
+def own(each, start=None):
+    """What `ld.ddp` finds from inputs, in the form of `box_fddp.plan`; those that hold the start by default."""
     robot, limit = ld.load(each["robot"]), np.array(each["limit"])
     # half of the step and of the weights, as there is neither a factor 1/2 nor a step in ours
     run, end = np.sqrt(0.5 * H * WEIGHTS["running"]), np.sqrt(0.5 * WEIGHTS["final"])
@@ -60,12 +60,12 @@ def own(each):
                    terminal_Q=0.5 * WEIGHTS["state"],
                    targets=ld.PoseTarget(each["frame"], each["goal"], weight=run, orientation_weight=run),
                    terminal_targets=ld.PoseTarget(each["frame"], each["goal"], weight=end, orientation_weight=end))
+    start = np.clip(np.tile(each["hold"], (STEPS, 1)) if start is None else start, -limit, limit)
     begun = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of searches that have not converged: that is counted
         found = ld.ddp(robot, each["q"], np.zeros(robot.nv), cost, STEPS, H, limits=ld.Limits(inputs=(-limit, limit)),
-                       method="euler", start=np.tile(np.clip(each["hold"], -limit, limit), (STEPS, 1)),
-                       iterations=ITERATIONS)
+                       method="euler", start=start, iterations=ITERATIONS)
     return {"converged": found.status == "converged", "iterations": found.iterations, "cost": float(found.cost),
             "torque": float(np.abs(found.u / limit).max()), "seconds": time.perf_counter() - begun,
             "inputs": found.u.tolist()}
@@ -114,7 +114,10 @@ def measure(effort, progress):
         return {"plans": plans, "missing": theirs, "timings": {"liedyn": _quartiles(plans, "liedyn")}}
     for mine, plan in zip(plans, theirs):
         require_agreement(f"costs of one plan, problem {mine['number']}", mine["liedyn"]["cost"], plan["same"], AGREE)
-    plans = [mine | {"crocoddyl": plan} for mine, plan in zip(plans, theirs)]
+    progress("liedyn, from the plans of crocoddyl")
+    for each, plan, their in zip(problems, plans, theirs):
+        plan["onward"] = {"liedyn": own(each, their.pop("inputs"))["cost"], "crocoddyl": their.pop("onward")}
+        plan["crocoddyl"] = their
     return {"plans": plans, "missing": "", "timings": {name: _quartiles(plans, name) for name in NAMES}}
 
 
@@ -138,9 +141,37 @@ def report(results):
                          most=ITERATIONS),
              markdown(["solver", "converged", "iterations, median", "most", "search [us]"], rows)]
     if not results["missing"]:
-        ratio = np.array([each["liedyn"]["cost"] / each["crocoddyl"]["cost"] for each in plans])
-        same = np.sum(np.abs(ratio - 1) <= SAME)
-        lines.append(f"Costs, liedyn's divided by crocoddyl's: the same to {SAME:g} in {same} problems, lower in "
-                     f"{np.sum(ratio < 1 - SAME)}, higher in {np.sum(ratio > 1 + SAME)}; from "
-                     f"{ratio.min():.4f} to {ratio.max():.4f}.")
+        lines += _comparison(plans)
     return "\n\n".join(lines) + "\n"
+
+
+def _comparison(plans):
+    """Sentences about the costs of both, and about what each solver makes of the other's plan where they differ."""
+    ratio = np.array([each["liedyn"]["cost"] / each["crocoddyl"]["cost"] for each in plans])
+    higher = [each for each, r in zip(plans, ratio) if r > 1 + SAME]
+    lower = [each for each, r in zip(plans, ratio) if r < 1 - SAME]
+    alike = sum(abs(each["onward"]["liedyn"] / each["liedyn"]["cost"] - 1) <= SAME for each in lower)
+    falls = len(lower) - sum(_stays(each, "liedyn") for each in lower)
+    lines = [f"Costs, liedyn's divided by crocoddyl's: the same to {SAME:g} in {len(plans) - len(higher) - len(lower)} "
+             f"problems, lower in {len(lower)}, higher in {len(higher)}; from {ratio.min():.4f} to {ratio.max():.4f}.",
+             "Where costs differ, each solver goes on from the other's plan; a plan where the other solver stays to "
+             f"{SAME:g} of the cost is a minimum. Where liedyn's cost is lower, crocoddyl stays at "
+             f"{sum(_stays(each, 'crocoddyl') for each in lower)} of {len(lower)} plans; liedyn comes from {alike} of "
+             f"crocoddyl's to its own cost again and from {len(lower) - alike} to other minima, {falls} times by more "
+             "than that."]
+    return lines + [_where_higher(each) for each in higher]
+
+
+def _stays(each, solver):
+    """Does a solver that starts from the other's plan find no lower cost?"""
+    other = NAMES[1 - NAMES.index(solver)]
+    return each["onward"][solver] >= (1 - SAME) * each[other]["cost"]
+
+
+def _where_higher(each):
+    """One sentence about a problem where liedyn's cost is higher: is it another minimum?"""
+    from_theirs, from_ours = (each["onward"][name] for name in NAMES)
+    minimum = "another local minimum" if _stays(each, "crocoddyl") else "above a minimum"
+    return (f"Problem {each['number']} ({each['robot']}): liedyn {each['liedyn']['cost']:.6g}, crocoddyl "
+            f"{each['crocoddyl']['cost']:.6g}; from crocoddyl's plan liedyn comes to {from_theirs:.6g}, from liedyn's "
+            f"crocoddyl comes to {from_ours:.6g}: liedyn's plan is {minimum}.")

@@ -10,7 +10,8 @@ import time
 def plan(model, problem, weights, h, iterations):
     """What BoxFDDP finds: whether it has converged, iterations, cost, largest torque relative to its limit, seconds.
 
-    "same" is the cost here of the inputs in problem["inputs"], which another solver has found.
+    "same" is the cost here of the inputs in problem["inputs"], which another solver has found, and "onward" the cost of
+    what BoxFDDP finds when it starts from them.
     """
     import crocoddyl
     import numpy as np
@@ -43,7 +44,17 @@ def plan(model, problem, weights, h, iterations):
     converged = solver.solve(shooting.rollout(inputs), inputs, iterations, True)
     return {"converged": bool(converged), "iterations": solver.iter + 1, "cost": float(solver.cost),
             "torque": float(np.abs(np.array(solver.us) / limit).max()), "seconds": time.perf_counter() - begun,
-            "same": float(same)}
+            "inputs": np.array(solver.us).tolist(), "same": float(same),
+            "onward": _onward(shooting, theirs, iterations)}
+
+
+def _onward(shooting, inputs, iterations):
+    """The cost that BoxFDDP reaches from the given inputs."""
+    import crocoddyl
+
+    solver = crocoddyl.SolverBoxFDDP(shooting)
+    solver.solve(shooting.rollout(inputs), inputs, iterations, True)
+    return float(solver.cost)
 
 
 def main():

@@ -23,9 +23,11 @@ backward and forward of the plan, with the further costs of inputs
     weight du^2 / 2 + push du        weight = z_low / s_low + z_high / s_high
                                      push   = m / s_high - m / s_low - weight du
 
-and m falls from pass to pass (`liedyn.tasks.planning.ddp_search.find_changes`). The feedback fades where inputs come
+and m falls from pass to pass, by less where the limits allow short ways only
+(`liedyn.tasks.planning.ddp_search.find_changes`). The feedback fades where inputs come
 near their limits, and is none at them. A knot by itself, as in box-DDP, would not know what the changes before it do.
 """
+import math
 from collections import namedtuple
 
 import numpy as np
@@ -43,21 +45,22 @@ BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx X B VX VB Q U S T weights")
 """V'; X = [A f] and B; VX = V'_xx X + [0 V'_x] and VB = V'_xx B; Q = Q_uu, which becomes the identity,
 U = [Q_ux Q_u] and S = [Q_xx Q_x]; T = [K k]; weights of states. Matrices are padded, but V'_xx."""
 
-InputBox = namedtuple("InputBox", "wanted change below above low high weight push")
+InputBox = namedtuple("InputBox", "wanted change below above low high weight push own")
 """Of all steps (steps, nu): the change of inputs that the quadratic model wants, the one within their limits from where
 it is found, its distances from the limits `below` and `above` it, infinite where there is none, and the multipliers
-`low` and `high` of those; what they add to the cost of a change, weight du^2 / 2 + push du."""
+`low` and `high` of those; what they add to the cost of a change, weight du^2 / 2 + push du; and the second derivative
+of the cost by the input without it."""
 
-BACKWARD_ROOM, INPUT_BOX = record(BackwardRoom, VECTOR, *[MATRIX] * 9, VECTOR), record(InputBox, *[MATRIX] * 8)
+BACKWARD_ROOM, INPUT_BOX = record(BackwardRoom, VECTOR, *[MATRIX] * 9, VECTOR), record(InputBox, *[MATRIX] * 9)
 
 INSIDE = 0.1
 """Least distance from a limit, by the room between both, that the changes begin with."""
 NARROW = 1e-12
 """The room between limits that are equal, by what inputs change."""
 CENTRING, TO_BOUNDARY = 0.1, 0.995
-"""Of the mean product z s what is aimed at next, and the part of the way to the next limit that is taken."""
+"""The least part of the mean product z s that is aimed at next, and the part of the way to a limit that is taken."""
 HELD = 1e-6
-"""The distance from a limit, by the room between both or by the limit, at which an input is held there."""
+"""The largest distance from a limit, by the room between both or by the limit, at which an input is held there."""
 
 
 @kernel
@@ -118,6 +121,8 @@ def backward_knot(expansion, k, R, damping, box, scratch):
     put_quadratic_model(expansion, k, R, damping, box, scratch)
     if expansion.by_u.shape[1] > 0:
         add_curvature_by_inputs(expansion.by_u[k], scratch)
+    for i in range(nu):
+        box.own[k, i] = scratch.Q[i, i] - box.weight[k, i]
     clear(scratch.T)
     for i in range(nu):
         add_row(scratch.T, i, -1.0, scratch.U, i)
@@ -198,16 +203,23 @@ def put_barrier(box, m):
 
 
 @inline
+def next_product(part, mean):
+    """The product z s to aim at after the part of the way that the limits allowed: the shorter it was, the less the
+    products fall, so that they become equal and the next way is longer."""
+    return max(CENTRING, math.sqrt(1.0 - part)) * mean
+
+
+@inline
 def part_to(part, x, dx):
     """The part of the change dx that leaves a little of x, or a smaller one."""
     return min(part, -TO_BOUNDARY * x / dx) if dx < 0.0 else part
 
 
-@late(INPUT_BOX, types.float64, returns=types.Tuple((types.boolean, types.float64)))
+@late(INPUT_BOX, types.float64, returns=types.Tuple([types.float64] * 2))
 def move_inside(box, m):
     """Go towards the changes that are wanted, and multipliers that belong to them, as far as the limits allow.
 
-    Returns (was it all of the way, sum of products z s after it).
+    Returns (the smaller of the parts of both, sum of products z s after it).
     """
     of_x = of_z = 1.0
     for k in range(box.change.shape[0]):
@@ -230,18 +242,22 @@ def move_inside(box, m):
                 box.above[k, i] = b - of_x * steps
                 box.high[k, i] = w + of_z * ((m + w * steps) / b - w)
                 total += box.above[k, i] * box.high[k, i]
-    return min(of_x, of_z) == 1.0, total
+    return min(of_x, of_z), total
 
 
 @late(OBJECTIVE, PATH, INPUT_BOX, EXPANSION)
 def hold_at_limits(objective, path, box, expansion):
-    """Inputs that come to a limit are put there, without feedback."""
+    """Inputs that come to a limit are put there, without feedback.
+
+    An input is held where its limit resists more than its own cost, z / s >= Q_uu: one that goes only a little way from
+    its limit, as changes are small, is free. To hold an input costs about m at most, as z s = m.
+    """
     for k in range(path.u.shape[0]):
         for i in range(path.u.shape[1]):
-            for limit, distance, side in ((objective.u_low[i], box.below[k, i], -1.0),
-                                          (objective.u_high[i], box.above[k, i], 1.0)):
+            for limit, distance, z, side in ((objective.u_low[i], box.below[k, i], box.low[k, i], -1.0),
+                                             (objective.u_high[i], box.above[k, i], box.high[k, i], 1.0)):
                 size = min(objective.u_high[i] - objective.u_low[i], abs(limit) + abs(box.wanted[k, i]))
-                if distance < np.inf and distance <= HELD * size:
+                if distance < np.inf and distance <= HELD * size and z >= distance * box.own[k, i]:
                     # a little further: it is cut to the limit
                     expansion.k[k, i] = limit - path.u[k, i] + side * NARROW * size
                     for j in range(expansion.K.shape[2]):

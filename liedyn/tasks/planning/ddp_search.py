@@ -24,7 +24,7 @@ from liedyn.tasks.planning.augmented_lagrangian import (
     next_penalty, update_cone_multipliers, update_gap_multipliers,
 )
 from liedyn.tasks.planning.backward_pass import (
-    BACKWARD_ROOM, CENTRING, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside,
+    BACKWARD_ROOM, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside, next_product,
     put_barrier,
 )
 from liedyn.tasks.planning.exact_hessian import CURVATURE_ROOM, add_step_hessians, leave_step_hessians
@@ -116,10 +116,10 @@ def find_changes(objective, rooms, path, expansion, damping, curved, exact):
         if not backward(objective, rooms.backward, box, expansion, damping):
             return np.inf, 0.0
         slope, curvature = predict(objective, rooms.forward, box, expansion, curved)
-        whole, total = move_inside(box, m)
-        if whole and total <= max(EXACT * abs(slope), exact):
+        part, total = move_inside(box, m)
+        if part == 1.0 and total <= max(EXACT * abs(slope), exact):
             break
-        m = CENTRING * total / pairs
+        m = next_product(part, total / pairs)
     hold_at_limits(objective, path, box, expansion)
     return slope, curvature
 
@@ -281,7 +281,7 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
     """Improve a plan in place; returns what ended the search."""
     steps, objective, expansion, rooms = placed(steps), placed(objective), placed(expansion), placed(rooms)
     knots, memory, limited, iteration = path.q.shape[0], log.memory, has_limits(steps, objective), 0
-    moved, stuck, made, gaps = True, False, 0, 0.0
+    moved, stuck, failed, made, gaps = True, False, False, 0, 0.0
     if not begun(model, steps, objective, path, trial, expansion, rooms, options, log):
         return SINGULAR
     while True:
@@ -304,6 +304,11 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
         small = abs(slope) <= max(max(wanted, ROUNDING) * size, options.floor)
         iteration += 1
         if memory[CLOSED] > 0.0 and (stuck or small):
+            if memory[DAMPING] > 0.0:  # damped changes promise little anywhere: the undamped one tells if it is the end
+                if last or failed:
+                    return ITERATIONS if last else STALLED
+                memory[DAMPING], moved, stuck = 0.0, False, False
+                continue
             penalty = penalty_of(steps, objective, expansion) if limited else 0.0
             end = end_of(options, limited, wanted <= options.tolerance, worst, penalty, last, memory)
             if end != UPDATE:
@@ -311,7 +316,7 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
             next_multipliers(model, steps, objective, rooms, path, expansion, next_growth(options, worst, memory),
                              options.largest_penalty)
             log.count[1] += 1
-            moved = stuck = False
+            moved = stuck = failed = False
             continue
         if last:
             return ITERATIONS
@@ -322,10 +327,11 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
         log.step[iteration - 1] = alpha
         # where the merit cannot tell any more, the search is at its end
         stuck = alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size
-        memory[DAMPING] = 0.0 if stuck else next_damping(memory[DAMPING], alpha)
+        moved = alpha > 0.0
+        failed = not moved and (failed or memory[DAMPING] == 0.0)
+        memory[DAMPING] = memory[DAMPING] if stuck else next_damping(memory[DAMPING], alpha)
         if memory[DAMPING] > LARGEST_DAMPING:
             return STALLED
-        moved = alpha > 0.0
         if not moved:
             continue
         memory[CLOSED] = 1.0 if alpha == 1.0 else memory[CLOSED]

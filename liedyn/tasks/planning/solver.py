@@ -169,7 +169,7 @@ class Solver:
             np.ones((N + 1, c)))
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
-            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((8, N, nu))),
+            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((9, N, nu))),
             curvature_room(self.discretisation.method * (N + 1) * self.exact, N * self.exact, n, p, nu))
         self.log, self._slices = None, Slices(1)
 
