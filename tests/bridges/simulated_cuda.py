@@ -1,6 +1,7 @@
 """Kernels' own bodies in threads of a GPU, which Numba simulates: run by test_cuda.py with NUMBA_ENABLE_CUDASIM=1."""
 import numpy as np
 import pytest
+from numba.cuda.simulator.cudadrv.devicearray import FakeWithinKernelCUDAArray
 from c_programs import moving_states
 from cuda_on_host import HostDevice
 from test_generate_c import ball, floating, geared
@@ -14,6 +15,13 @@ from liedyn.bridges.specialization.cuda_robot import CudaRobot
 TREE = ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
 ROBOTS = {"panda": lambda: bundled("panda"), "ball": lambda: ball().build(), "floating": lambda: floating().build(),
           "geared": lambda: geared().build()}
+
+
+@pytest.fixture(autouse=True)
+def quick_simulator(monkeypatch):
+    """In blocks of few threads, as each is one of Python; and a state's row is an array of NumPy, not wrapped again."""
+    monkeypatch.setattr(cuda_bodies, "THREADS", 4)
+    monkeypatch.setattr(FakeWithinKernelCUDAArray, "__getitem__", lambda array, place: array._item._ary[place])
 
 
 def results(gpu, name, states, **options):

@@ -209,7 +209,7 @@ def test_source_in_ones_own_program(tmp_path):
 def test_bodies_of_kernels():
     """What is too long for one program, by numba.cuda, whose threads a process of its own simulates."""
     here = Path(__file__).parent
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "LIEDYN_COMPILE": "never"}
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider",
                            str(here / "simulated_cuda.py")], cwd=here.parents[1], env=environment,
                           capture_output=True, text=True)

@@ -235,7 +235,7 @@ class CudaRobot:
 
     def _made(self, name):
         """A program, or the kernel's body for what is too long for one."""
-        length = self._references.of(name)[0].trace(name).length()
+        length = self._references.first(name).trace(name).length()
         recursion = "aba" if name == "forward_dynamics" and not self.robot.row_names else name
         if recursion in TREE and length > LONGEST_LINES and (length > LONGEST or has_numba_cuda()):
             return CudaBody(self.robot, recursion)
@@ -291,7 +291,7 @@ class CudaRobot:
                 for name, x in arrays.items()}, not counts
 
     def _sizes(self, name):
-        results = self._references.of(name)[0].trace(name).results
+        results = self._references.first(name).trace(name).results
         return {x: len(values) for x, values in results.items()}
 
     def _shaped(self, name, x, size, count, single):
