@@ -8,6 +8,8 @@ import pkgutil
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from processes import KEPT, python
 import liedyn as ld
 from liedyn.look.cli import main
 from liedyn.look.cli.linearize_command import central_differences
+from liedyn.look.cli.shared_calls import dealt
 from liedyn.machine.cache import cache_files as files
 from liedyn.machine.compiled import jit
 from liedyn.model.calls.recursion import RECURSIONS
@@ -263,6 +266,21 @@ used = [k for k in jit.KERNELS if sum(k.stats.cache_hits.values()) + sum(k.stats
 print(*{k.py_func.__module__.split(".")[1] for k in used})
 """, **KEPT)
     assert set(rooms) <= {"lie", "machine", "mechanics", "model"}
+
+
+def test_processes_get_neighbouring_calls():
+    """Each begins with a part of its own; all calls are made, each once."""
+    for count, first in ((20, {0, 6, 13}), (2, {0, 1}), (0, set())):
+        pools, made = [ThreadPoolExecutor(1) for _ in range(3)], {}
+
+        def call(k, made=made):
+            made.setdefault(threading.get_ident(), []).append(k)
+            return k
+
+        assert sorted(dealt(count, pools, call)) == list(range(count))
+        assert {calls[0] for calls in made.values()} == first
+        for pool in pools:
+            pool.shutdown()
 
 
 def test_warmup_without_a_cache(capsys, monkeypatch):

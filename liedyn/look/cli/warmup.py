@@ -1,14 +1,14 @@
 """``liedyn warmup``: call every function once, so that its kernels are compiled into the cache."""
 # mypy: ignore-errors
+import contextlib
 import functools
 import inspect
 import multiprocessing
 import os
 import signal
-import sys
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import numba
@@ -16,6 +16,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn import kernels, lie
+from liedyn.look.cli.shared_calls import dealt, progress
 from liedyn.machine.cache import cache_directory
 from liedyn.machine.compiled import jit
 from liedyn.machine.compiled.compile_progress import notice
@@ -47,21 +48,23 @@ def warmup(jobs=None, here=False):
     compile_always()
     names = [name for name, _ in calls()]
     start = time.perf_counter()
-    jobs = jobs or os.cpu_count() or 1
+    jobs = min(jobs or os.cpu_count() or 1, len(names))
     notice.is_silent = True  # there is a progress bar
     if here:
-        done = _progress(names, map(_call, range(len(names))))
+        done = progress(names, map(_call, range(len(names))))
     else:
         # fresh processes: a fork of a process with a running compiler may hang
-        with ProcessPoolExecutor(min(jobs, len(names)), multiprocessing.get_context("spawn"), _end_silently) as pool:
-            running = [pool.submit(_call, k) for k in range(len(names))]
+        fresh = multiprocessing.get_context("spawn")
+        with contextlib.ExitStack() as stack:
+            pools = [stack.enter_context(ProcessPoolExecutor(1, fresh, _end_silently)) for _ in range(jobs)]
             try:
-                done = _progress(names, (future.result() for future in as_completed(running)))
+                done = progress(names, dealt(len(names), pools, _call))
             except BrokenProcessPool:
                 raise LiedynError("a process that compiled has ended: there may not be enough memory for "
                                   f"{jobs} of them; try --jobs 1") from None
             except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
+                for pool in pools:
+                    pool.shutdown(wait=False, cancel_futures=True)
                 for process in multiprocessing.active_children():
                     process.terminate()
                 raise
@@ -83,8 +86,7 @@ def _end_silently():
 def _call(k):
     """Makes call number k; returns how many kernels it compiled, loaded, and loaded from the package."""
     before = _statistics()
-    _, action = _listed()[k]
-    action()
+    _listed()[k][1]()
     return _statistics() - before
 
 
@@ -109,11 +111,11 @@ def calls():
     arm, loop = ld.load("panda"), ld.load("five_bar")
     solo = ld.load("solo12")  # has a quaternion among its coordinates
     yield from _of_trees(arm, solo)
+    yield from _of_compiled_callers(arm, loop)
     yield from _of_loops(loop)
     yield from _of_other_constraints(loop)
     yield from _of_derivatives(loop)
     yield from _of_tasks(arm, solo, loop)
-    yield from _of_compiled_callers(arm, loop)
 
 
 def _of_trees(arm, solo):
@@ -388,17 +390,3 @@ def _differentiated(robot):
     run = ld.differentiate_run(robot, robot.home, np.zeros(robot.nv), 0.66, dt=0.01, parameters=[length])
     run.forward(parameters=[1.0])
     run.adjoint(v=np.ones(robot.nv))
-
-
-def _progress(names, done):
-    """A list of the results of `done`, with a progress bar on stderr."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        results = []
-        for result in done:
-            results.append(result)
-            print(f"\r{len(results)}/{len(names)}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-        return results
-    return list(tqdm(done, total=len(names), unit="function", disable=None))  # None: shown in terminals only
