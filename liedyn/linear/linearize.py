@@ -162,7 +162,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
-    given_tau, whole = tau, robot
+    given_tau, whole, loads = tau, robot, None
     if robot.elements is not None:  # their forces are in tau, their derivatives in the loop
         robot, given_tau = without_elements(robot), loop.given
     forces, solve = wrenches(robot, f_ext, lead), all_states
@@ -184,6 +184,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         parts = np.vstack([plan.parts, loop.velocities(rows)])
         opened = solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances)
         found = loop.closed(opened, rows, len(robot.actuator_names))
+        loads = None if second is None else _loads(whole, robot, (q, v), loop, opened, rows)
         if plan.joints and whole.elements is not None:
             joints = by_name(_JOINT_ROWS)(whole, plan.joints, None, lead)
             for k, (by_x, by_u) in enumerate(zip(*joints.of_elements(loop, (q, v), opened.K, opened.C[:, rows:]))):
@@ -191,22 +192,30 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
                 joints.add(by_u, found.D[k])
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     space = _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
-    return space if second is None else _with_second(space, robot, lead, given, loop, friction, rank_tolerance, second)
+    return space if second is None else _with_second(space, robot, lead, given, loads, friction, rank_tolerance, second)
 
 
-def _with_second(space, robot, lead, given, loop, friction, tolerance, second):
+def _loads(robot, mechanism, state, loop, opened, rows):
+    """The force elements of a robot, for its second derivatives; InputError for a user's feedback."""
+    from liedyn.linear.second.element_loads import ElementLoads, OpenModel
+
+    if robot.elements is None or loop.inner is not None:
+        raise InputError("second derivatives of feedback are not known: give forces, and close the loop on A and B")
+    by_tau = opened.B[:, :, len(robot.actuator_names):]
+    return ElementLoads(robot, mechanism, (*state, loop.u), loop, OpenModel(
+        by_tau, opened.K, opened.C[:, rows:], opened.S, opened.rank))
+
+
+def _with_second(space, robot, lead, given, loads, friction, tolerance, second):
     """The result with its second derivatives."""
     from liedyn.linear.second.second_derivatives import Linearized, second_derivatives
 
-    if loop is not None:
-        raise InputError("second derivatives of force elements and of feedback are not known: give forces, of a robot "
-                         "without force elements")
     if friction.rubs:
         raise InputError("second derivatives are not available while contacts slide with friction, as "
                          f"{', '.join(map(repr, friction.names))} here")
     sizes = {"f": len(space.states), "a": robot.nv, "lam": len(robot.row_names), "q": robot.nv}
     vars(space)["second"] = second_derivatives(
-        Linearized(robot, lead, sizes, given.state, given.coordinates, given.actuators, tolerance), second)
+        Linearized(robot, lead, sizes, given.state, given.coordinates, given.actuators, tolerance, loads), second)
     return space
 
 

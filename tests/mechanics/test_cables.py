@@ -212,9 +212,12 @@ def test_what_is_refused():
         b.build()
     with pytest.raises(SingularConfigurationError, match="lies within what a cable goes round"):
         ld.element_forces(hoist(place=(0.0, 0.0, 1.0)), [0.0], [0.0])
-    robot = hoist()
-    with pytest.raises(InputError, match="second derivatives of the lengths of cables are not known: 'rope'"):
-        ld.sensitivities(robot, [-0.1], [0.0], tau=[0.0], parameters=["mass:load"])
+    b = ld.Builder.of(hoist())
+    b.body("hook", 0.1, (0, 0, 0), (0.01, 0.01, 0.01))
+    b.joint("weld", "fixed", "load", "hook", (0.0, 0.0, -0.1))
+    b.cable("sling", [("hook", (0.1, 0.0, 0.0)), ("ground", (0.5, 0.0, 0.0))])
+    with pytest.raises(InputError, match="'placement.x:weld' would displace points of cable 'sling' on their link"):
+        ld.sensitivities(b.build(), [-0.1], [0.0], tau=[0.0], parameters=["mass:load", "placement.x:weld"])
 
 
 def on_eight(low=1.0):

@@ -55,11 +55,12 @@ MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_acce
 """Weights of displacements, velocities and accelerations (nv each), of the rates of coordinates in their own tangent
 (nv), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
 
-SumWeights = namedtuple("SumWeights", "y w a lam q")
-"""Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, or none."""
+SumWeights = namedtuple("SumWeights", "y w a lam q v")
+"""Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, of all
+velocities, or none."""
 
 ONE = group(MotionWeights, *[VECTOR] * 6)
-MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 5)
+MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 6)
 
 
 @inline
@@ -335,7 +336,8 @@ def model_hessians(model, state, coordinates, weights, e, work, space, H):
         add_rows(R_y, virtual_y, weights.y, k, given.turn, given.reader_rates)
         put_turns(model, state.v, vector_in(given.turn, n * k, n), vector_in(given.q, n * k, n))
         for j in range(n * k, n * (k + 1)):
-            store(SCALAR, given.v, j, load(SCALAR, given.turn, j))
+            x = load(SCALAR, weights.v, j) if weights.v.size > 0 else 0.0
+            store(SCALAR, given.v, j, load(SCALAR, given.turn, j) + x)
     motion_hessians(model, state, coordinates, given, e, rest, space, H)
 
 

@@ -23,7 +23,8 @@ SHARED = 200
 class Linearized(NamedTuple):
     """What `linearize` knows of rows of states, for their second derivatives.
 
-    lead: leading axes; sizes: x, nv and m; state, coordinates, actuators and tolerance: arguments of `second_states`.
+    lead: leading axes; sizes: x, nv and m; state, coordinates, actuators and tolerance: arguments of `second_states`;
+    loads: the `ElementLoads` of a robot with force elements, whose inputs come before all generalised forces.
     """
 
     robot: object
@@ -33,6 +34,7 @@ class Linearized(NamedTuple):
     coordinates: object
     actuators: np.ndarray
     tolerance: float
+    loads: object = None
 
 
 def weights_for(second, lead, sizes):
@@ -59,15 +61,19 @@ def weights_for(second, lead, sizes):
 def second_derivatives(linearized, second):
     """The `SecondDerivatives` of linearized states; those that `second` gives weights for are computed at once."""
     weights = weights_for(second, linearized.lead, linearized.sizes)
-    _require_known(linearized.robot)
+    _require_known(linearized.robot, linearized.loads is not None)
     found = SecondDerivatives.of({"_later": (_read, linearized, weights)})
     for name in ("f",) if second is True else weights:
         getattr(found, name)
     return found
 
 
-def _require_known(robot):
-    """Raises InputError for constraints whose second derivatives are not known."""
+def _require_known(robot, elements):
+    """Raises InputError for users' functions as constraints and, with `elements`, as laws of force elements."""
+    for each in robot.model.elements if elements else ():
+        if each.law == "function":
+            raise InputError(f"force element {each.name!r} has a law that is a user's function with first slopes only: "
+                             "its second derivatives are not known")
     for each in robot.model.constraints:
         if each.kind == "custom" and each.name in robot.active:
             raise InputError(f"constraint {each.name!r} is a user's function with first derivatives only: its second "
@@ -112,13 +118,19 @@ def hessians(linearized, name, given):
     (states, sums, size) or (1, sums, size)."""
     robot, states, (p_y, sums) = linearized.robot, len(linearized.state.q), (
         len(linearized.coordinates.virtual_y), given.shape[1])
-    of = {part: np.zeros((len(given), sums, 0)) for part in ("a", "lam", "q")}
+    if linearized.loads is not None:
+        mu = given @ linearized.loads.by_tau(name)
+        given = np.broadcast_to(given, (states, *given.shape[1:]))
+    of = {part: np.zeros((len(given), sums, 0)) for part in ("a", "lam", "q", "v")}
     of["f"] = np.zeros((len(given), sums, linearized.sizes["f"]))
     of[name] = given
+    if linearized.loads is not None:
+        own, of["v"] = linearized.loads.weights(mu)
+        of["q"] = own + of["q"] if name == "q" else own
     c = linearized.sizes["f"] + linearized.actuators.shape[1]
     H = np.zeros((states, sums, c, c))
     weights = SumWeights(*(x.copy() for x in (
-        of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"], of["q"])))
+        of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"], of["q"], of["v"])))
     second_states.on(states, states * sums * robot.packed.ints.item(N_LINKS) >= SHARED, robot.packed, linearized.state,
                      linearized.coordinates, linearized.actuators, weights, linearized.tolerance, H)
     raise_errors(robot.functions)
@@ -127,4 +139,4 @@ def hessians(linearized, name, given):
         with of_the_batch(linearized.lead, int(bad.argmax())):
             raise SingularConfigurationError(
                 "second derivatives are not defined here: too close to a singular state", np.empty(0))
-    return H
+    return H if linearized.loads is None else linearized.loads.closed(H, mu)

@@ -39,5 +39,5 @@ def second_states(begin, end, model, states, coordinates, actuators, weights, to
         own_weights = min(b, weights.y.shape[0] - 1)
         each = SumWeights(
             weights.y[own_weights], weights.w[own_weights], weights.a[own_weights], weights.lam[own_weights],
-            weights.q[own_weights])
+            weights.q[own_weights], weights.v[own_weights])
         model_hessians(model, state, chosen, each, e, work, space, H[b].reshape(-1, H.shape[3]))

@@ -9,14 +9,8 @@ and p the numbers of the law. f then enters as multipliers do, and varies as its
 that act on coordinates z of cut joints, x has also C z, which varies as the readers of the cut joints do
 (`liedyn.linear.sensitivity.row_sensitivity`), and the forces C^T f along z act on both sides of the cut.
 
-Bushings, and wrenches that the user gives, follow the same way (`liedyn.mechanics.elements.element_wrenches`).
-
-Along displacements eta = (theta, rho) of B in A, where eta_12 is the change of eta_1 along direction 2, seen from A,
-
-    p_1 = rho_1 + theta_1 x p        p_12 = rho_12 + theta_12 x p + theta_1 x p_2
-
-and likewise the vectors that turn with B, by theta alone. The rest is the element's force law with quadruples as
-numbers.
+Bushings, wrenches that the user gives (`liedyn.mechanics.elements.element_wrenches`) and cables
+(`liedyn.linear.sensitivity.cable_sensitivity`) follow the same way: the element's force law with quadruples as numbers.
 """
 from collections import namedtuple
 
@@ -24,6 +18,7 @@ from numba import types
 
 from liedyn.lie.algebra import Ad_inverse, ad, add, add6, compose, cross, dot, neg
 from liedyn.lie.exponential import inverse, log
+from liedyn.linear.sensitivity.cable_sensitivity import piece_length, piece_of, pull_piece
 from liedyn.linear.sensitivity.changes import (
     CHANGES, LENGTH_AT, number_change, of_loop, of_number, put_changes, spread_size,
 )
@@ -35,7 +30,9 @@ from liedyn.linear.sensitivity.link_sensitivity import (
     FLOATS, LANED, Passes, add_to, gather_forces, vary_links,
 )
 from liedyn.linear.sensitivity.row_sensitivity import ALONG, PASSES
-from liedyn.linear.sensitivity.second_order_sensitivity import inverse_jacobian_times, out_of, rotation_vector
+from liedyn.linear.sensitivity.second_order_sensitivity import (
+    displacement_in, inverse_jacobian_times, moved_with, out_of, place_moved_by, rotation_vector,
+)
 from liedyn.linear.sensitivity.two_frames import push_sides, relative_motion, sides
 from liedyn.linear.sensitivity.variations import MOTION, Motion, take_still
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
@@ -45,22 +42,15 @@ from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.families.contact import contact, varied_wrench, velocity_jets
 from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
-from liedyn.mechanics.constraints.jets import ZERO3, jet_add, jet_cross, jet_unit
+from liedyn.mechanics.constraints.jets import ZERO3, jet_add, jet_cross, jet_unit, sum_of
 from liedyn.mechanics.elements.element_wrenches import DAMPING_AT, PRELOAD_AT, times
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.constraint_records import (
     CONTACT, family_of, is_active, is_cut, loop_count, loop_integer, loop_kind, loop_pitch, loop_rows,
 )
-from liedyn.model.force_elements import BUSHING, FOLLOWER, LAW, NUMBERS, ROW, THRUST
+from liedyn.model.force_elements import BUSHING, FOLLOWER, LAW, NUMBERS, PATH, PIECE, ROW, THRUST
 from liedyn.model.packed import LOOP_COEFFICIENTS, NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_total, get6, link_count, zero3, zero6
-
-
-@inline
-def moved_with(x, w_1, w_2, w_12):
-    """A vector that turns by these angular displacements, as a quadruple."""
-    x_2 = cross(w_2, x)
-    return x, cross(w_1, x), x_2, add(cross(w_12, x), cross(w_1, x_2))
 
 
 @inline
@@ -98,11 +88,9 @@ def vary_bushing(model, slopes, pushed, l, work, passes):
     at = slopes.records[e, NUMBERS]
     side_a, side_b = sides(model, work, passes, l)
     M, L, V, _ = relative_motion(loop_kind(model, l), False, A, side_a, side_b)  # M is zero: A stays where it is
-    (w_1, v_1), (w_2, v_2) = Ad_inverse(A, L[0]), Ad_inverse(A, L[1])
-    w_12, v_12 = Ad_inverse(A, add6(L[2], ad(L[1], L[0])))
+    (w_1, _), (w_2, _), (w_12, _) = displacement_in(A, L)
     R, p = compose(inverse(A), B)
-    turned = moved_with(p, w_1, w_2, w_12)
-    p = p, add(v_1, turned[1]), add(v_2, turned[2]), add(add(v_12, turned[3]), cross(w_1, v_2))
+    p = place_moved_by(A, L, p)
     if slopes.records[e, LAW] == BUSHING:
         moment, force = bushing(
             slopes.numbers, at, rotation_vector(log((R, ZERO3))[0], -0.5, w_1, w_2, w_12), p, V)
@@ -247,6 +235,29 @@ def between_points(model, l, work, acting, passes):
 
 
 @inline
+def path_of(slopes, r):
+    """Where the numbers of the cable that row r measures begin, 0 if it is none."""
+    found = 0
+    for e in range(slopes.records.shape[0]):
+        if slopes.records[e, ROW] == r:
+            found = slopes.records[e, PATH]
+    return found
+
+
+@late(MODEL, ACTING, types.int64, types.int64, VECTOR, PASSES)
+def vary_cable(model, acting, l, path, world, passes):
+    """Adds the forces of the cable that row l measures to its links; needs `vary_links`."""
+    numbers, r, zero = acting.slopes.numbers, loop_rows(model, l)[0], splat(LANES, 0.0)
+    x, w = (0.0, 0.0, zero - number_change(passes.spread, of_loop(model, l, LENGTH_AT)), zero), (0.0, 0.0, zero, zero)
+    for piece in range(int(numbers[path])):
+        more = piece_length(piece_of(model, numbers, path + 1 + PIECE * piece, world, passes))
+        x, w = sum_of(x, more[0]), sum_of(w, more[1])
+    f = force_variations(model, acting, r, x, w, passes.spread)
+    for piece in range(int(numbers[path])):
+        pull_piece(passes, piece_of(model, numbers, path + 1 + PIECE * piece, world, passes), f)
+
+
+@inline
 def on_coordinates(model, l, acting, along, b, passes, cuts, forces):
     """Adds the forces of an element on a weighted sum of coordinates."""
     (one, two, N_12, X_12), (force, mixed), weights = along, forces, acting.slopes.cuts
@@ -293,6 +304,8 @@ def vary_block(model, acting, motion, along, b, room, forces):
             vary_bushing(model, acting.slopes, acting.pushed, l, world, passes)
         elif family_of(model, l) == CONTACT:
             between_points(model, l, world, acting, passes)
+        elif path_of(acting.slopes, loop_rows(model, l)[0]) != 0:
+            vary_cable(model, acting, l, path_of(acting.slopes, loop_rows(model, l)[0]), world, passes)
         else:
             on_coordinates(model, l, acting, along, b, passes, cuts, forces)
     if reads:

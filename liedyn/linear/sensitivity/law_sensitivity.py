@@ -16,9 +16,12 @@ from liedyn.machine.compiled.user_functions import call
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE
 from liedyn.mechanics.elements.element_wrenches import given
-from liedyn.mechanics.elements.forces import give_inputs
-from liedyn.model.force_elements import BUSHING, FUNCTION, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW
+from liedyn.mechanics.elements.forces import force_states, give_inputs, room_for
+from liedyn.mechanics.elements.generalized import unit_wrenches
+from liedyn.model.calls.boundary import as_floats
+from liedyn.model.force_elements import BUSHING, FUNCTION, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, PUSH, ROW
 from liedyn.model.laws import LAWS
+from liedyn.model.packed import N_ROWS
 from liedyn.model.packed_records import get6
 
 Slopes = namedtuple("Slopes", "rows by_numbers owners cuts records numbers")
@@ -183,3 +186,33 @@ def make_slopes(laws, rows):
         if name in LAWS:
             owners[record[NUMBERS]:record[NUMBERS] + len(LAWS[name].numbers)] = record[ROW]
     return Slopes(np.zeros((rows, 6)), np.zeros((len(laws.numbers), 3)), owners, laws.cuts, laws.records, laws.numbers)
+
+
+def element_slopes(robot, q, v, u, lead):
+    """`Slopes` of the laws of force elements at rows of states with inputs u, None if there are none."""
+    if robot.elements is None:
+        return None
+    packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
+    rows, nu = int(packed.ints[N_ROWS]), len(robot.actuator_names)
+    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, rows, rows, rows))
+    force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
+    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
+    one = make_slopes(laws, rows)
+    found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))
+    slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.ascontiguousarray(u), found.rows,
+                 found.by_numbers, found.owners)
+    return found
+
+
+def pushed_by_inputs(robot, q, columns, first):
+    """What unit inputs add to the forces of force elements (states, columns, rows); column `first` is the first
+    input."""
+    laws, rows = robot.elements.laws, int(robot.elements.packed.ints[N_ROWS])
+    pushed = np.zeros((len(q), columns, rows))
+    for actuator, element, at in laws.inputs:
+        row, thruster = laws.records[element, ROW], robot.model.actuators[actuator]
+        if laws.records[element, LAW] < PUSH:
+            pushed[:, first + actuator, row] = -laws.numbers[at - 1]
+        else:
+            pushed[:, first + actuator, row:row + 6] = -unit_wrenches(robot, q, thruster)
+    return pushed

@@ -21,12 +21,11 @@ import numpy as np
 from liedyn.linear.sensitivity.changes import (
     ARMATURE, DAMPING, GRAVITY, INERTIA, LENGTH, RADIUS, REST, SHIFT, SIDE_A, SIDE_B, STIFFNESS,
 )
+from liedyn.linear.sensitivity.law_sensitivity import pushed_by_inputs
 from liedyn.linear.sensitivity.link_sensitivity import Columns
 from liedyn.linear.sensitivity.model_parameters import body_displacements
-from liedyn.linear.sensitivity.sensitivity_columns import Variations, forces_at_rest
+from liedyn.linear.sensitivity.sensitivity_columns import Variations, brackets, forces_at_rest
 from liedyn.machine.errors import ClosureError, listed, of_the_batch
-from liedyn.mechanics.elements.generalized import unit_wrenches
-from liedyn.model.force_elements import LAW, PUSH, ROW
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
 """Derivatives by parameters, which are numbered by the last axis."""
@@ -82,7 +81,7 @@ class LinearModels:
         self.Z = np.concatenate([self.G[:, self.equations], self._rows(self.w, self.R_w, self.E)], axis=1)
         self.Z_h = np.concatenate([self.G[:, self.holonomic], self._rows(self.y, self.R_y, self.E)], axis=1)
         self.Z_inverse, self.Z_h_inverse = (np.linalg.pinv(Z) for Z in (self.Z, self.Z_h))
-        self.G_inverse, self.redundant = _inverse_of_rank(self.G, rank), bool((rank < self.G.shape[1]).any())
+        self.G_inverse, self.redundant = inverse_of_rank(self.G, rank), bool((rank < self.G.shape[1]).any())
         self.N, self.S = self.Z_h_inverse[:, :, -len(self.y.names):], self.Z_inverse[:, :, -len(self.w.names):]
         self.inertia = self.S.swapaxes(1, 2) @ M @ self.S
         if friction is not None:  # normal forces, by the friction of unit normal forces on each other
@@ -184,25 +183,7 @@ class LinearModels:
         """Effect of the inputs on the forces of force elements, column by column: actuators may be such elements."""
         if self.slopes is None:
             return None
-        laws = self.robot.elements.laws
-        pushed = np.zeros((len(self.M), self.columns.N.shape[2], self.slopes.rows.shape[1]))
-        for actuator, element, at in laws.inputs:
-            row, thruster = laws.records[element, ROW], self.robot.model.actuators[actuator]
-            if laws.records[element, LAW] < PUSH:
-                pushed[:, self.x + actuator, row] = -laws.numbers[at - 1]
-            else:
-                pushed[:, self.x + actuator, row:row + 6] = -unit_wrenches(self.robot, self.motion.q, thruster)
-        return pushed
-
-    def _bracket(self, v, N):
-        """ad_v N joint by joint, for v (..., nv) and N (..., nv): zero except for ball and free joints."""
-        found = np.zeros(np.broadcast_shapes(v.shape, N.shape))
-        for group in self.robot.groups:
-            turn, slide = slice(group.start, group.start + 3), slice(group.start + 3, group.stop)
-            found[..., turn] = np.cross(v[..., turn], N[..., turn])
-            if slide.start < slide.stop:  # the linear part: w x linear + v x angular
-                found[..., slide] = np.cross(v[..., turn], N[..., slide]) + np.cross(v[..., slide], N[..., turn])
-        return found
+        return pushed_by_inputs(self.robot, self.motion.q, self.columns.N.shape[2], self.x)
 
     def derivatives(self, names, changes):
         """`Derivatives` by parameters, in three groups.
@@ -211,7 +192,12 @@ class LinearModels:
         only, by a closed form of inverse dynamics. The third are numbers of force elements, which displace nothing
         either.
         """
-        found = None
+        n, m, found = self.robot.nv, len(self.robot.row_names), None
+        if not names:
+            rows = len(self.y.names) if self.outputs is None else self.outputs.CD.shape[1]
+            x, nu = self.x, self.inputs.shape[2]
+            return Derivatives(*(np.zeros((len(self.M), *size, 0)) for size in (
+                (n,), (n,), (n,), (m,), (x, x), (x, nu), (rows, x), (rows, nu), (x,))))
         moves = np.array([bool(self.robot.row_names) and any(kind in GEOMETRIC for kind, *_ in own)
                           for own, _ in changes])
         rests = np.array([bool(own) and all(kind in AT_REST for kind, *_ in (*own, *of_elements))
@@ -308,7 +294,7 @@ class LinearModels:
     def _bracket_by(self, v_p, N_p):
         """The derivatives of ad_v N by the parameters, ad_(v_p) N + ad_v N_p: (states, columns, nv, parameters)."""
         v, N = self.motion.v[:, None, None], self.N.swapaxes(1, 2)[:, :, None]
-        found = self._bracket(v_p.swapaxes(1, 2)[:, None], N) + self._bracket(v, N_p.swapaxes(2, 3))
+        found = brackets(self.robot, v_p.swapaxes(1, 2)[:, None], N) + brackets(self.robot, v, N_p.swapaxes(2, 3))
         return found.swapaxes(2, 3)
 
     def _motions(self, along, names, two, moves):
@@ -379,7 +365,7 @@ def _beside(x, other):
     return x.reshape(x.shape[0], *(1,) * (other.ndim - 3), *x.shape[1:])
 
 
-def _inverse_of_rank(G, rank):
+def inverse_of_rank(G, rank):
     """The pseudo-inverse of matrices (states, m, n) of known ranks."""
     if 0 in G.shape:
         return np.zeros(G.swapaxes(1, 2).shape)

@@ -18,7 +18,7 @@ displacements to changes of phi. The displacements are seen from the frame where
 Jacobian), and from the frame where it ends for h = 1/2 (right Jacobian).
 """
 from liedyn.lie.algebra import (
-    Ad, Ad_dual_inverse, Ad_inverse, ad, add6, dot, dot6, inertia_times, minus_ad_dual, neg6, scale6,
+    Ad, Ad_dual_inverse, Ad_inverse, ad, add, add6, cross, dot, dot6, inertia_times, minus_ad_dual, neg6, scale6,
     sub6,
 )
 from liedyn.lie.exponential import coefficient_d, polynomial_times, rate_d, second_rate_d
@@ -112,6 +112,32 @@ def power(x, F):
 
 
 # ---- vectors and rotation vectors
+
+
+@inline
+def moved_with(x, w_1, w_2, w_12):
+    """A vector that turns by these angular displacements, as a quadruple."""
+    x_2 = cross(w_2, x)
+    return x, cross(w_1, x), x_2, add(cross(w_12, x), cross(w_1, x_2))
+
+
+@inline
+def displacement_in(A, L):
+    """A displacement L of a body relative to A as twists in A: along 1, along 2, and the change of the first along 2,
+    as seen from A."""
+    return Ad_inverse(A, L[0]), Ad_inverse(A, L[1]), Ad_inverse(A, add6(L[2], ad(L[1], L[0])))
+
+
+@inline
+def place_moved_by(A, L, p):
+    """The position p in A of a point that moves by L, as a quadruple.
+
+    With (theta, rho) of `displacement_in`, p_1 = rho_1 + theta_1 x p and p_12 = rho_12 + theta_12 x p + theta_1 x p_2.
+    """
+    (w_1, v_1), (w_2, v_2), (w_12, v_12) = displacement_in(A, L)
+    turned = moved_with(p, w_1, w_2, w_12)
+    return p, add(v_1, turned[1]), add(v_2, turned[2]), add(add(v_12, turned[3]), cross(w_1, v_2))
+
 
 @inline
 def coefficient(phi):

@@ -13,13 +13,14 @@ from liedyn.linear.operating_point import CLOSURE_TOLERANCE
 from liedyn.linear.outputs import output_plan
 from liedyn.linear.sensitivity.changes import SHIFT
 from liedyn.linear.sensitivity.friction_sensitivity import Friction
-from liedyn.linear.sensitivity.law_sensitivity import make_slopes, slope_states
+from liedyn.linear.sensitivity.law_sensitivity import element_slopes
 from liedyn.linear.sensitivity.linear_model import GEOMETRIC, Besides, Chosen, Derivatives, LinearModels
-from liedyn.linear.sensitivity.model_parameters import all_changes, chosen, measured
+from liedyn.linear.sensitivity.model_parameters import all_changes, body_displacements, chosen, measured
 from liedyn.linear.sensitivity.output_sensitivity import Outputs
+from liedyn.linear.sensitivity.state_slopes import eigenvalue_slopes, state_slopes
 from liedyn.linear.sensitivity.variations import Motion
 from liedyn.linear.state_space import LocalStateSpace
-from liedyn.machine.arguments import names as as_names, require_robot
+from liedyn.machine.arguments import names as as_names, one_of, require_robot
 from liedyn.machine.errors import InputError, listed, shown, suggestion
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.independent import Independent, by_name
@@ -27,15 +28,14 @@ from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.contact.contact_state import Contacts
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.elements.forces import force_states, room_for
 from liedyn.mechanics.elements.generalized import actuator_matrix
 from liedyn.mechanics.tree.crba import crba
-from liedyn.model.calls.boundary import as_floats
+from liedyn.model.description import GROUND
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.packed import N_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, Complexes, IndependentNames
@@ -62,6 +62,10 @@ class Sensitivity:
         Derivatives of the dependent coordinates, in the tangent space at q, and of the dependent velocities.
     model : LocalStateSpace
         The linear model at the robot's own values of the parameters.
+    A_x : ndarray, shape (..., x, x, x + nu), or None
+    B_x : ndarray, shape (..., x, nu, x + nu), or None
+        If asked for, derivatives of A and B by the independent coordinates and velocities, then by the inputs, along
+        the last axis: how they differ from those of neighbouring states, each in its own coordinates.
 
     Examples
     --------
@@ -83,6 +87,8 @@ class Sensitivity:
     q: Array
     v: Array
     model: LocalStateSpace
+    A_x: Array | None = None
+    B_x: Array | None = None
 
     def __repr__(self) -> str:
         lead = f"batch {self.a.shape[:-2]}, " if self.a.ndim > 2 else ""
@@ -117,14 +123,26 @@ class Sensitivity:
                              f"{suggestion(parameter, self.parameters)}")
         return self.parameters.index(parameter)
 
-    def eigenvalues(self) -> Complexes:
+    def eigenvalues(self, by: Literal["parameters", "states", "equilibria"] = "parameters") -> Complexes:
         """Derivatives of the eigenvalues of A.
+
+        Parameters
+        ----------
+        by : {"parameters", "states", "equilibria"}
+            By the parameters, at this state; by the state and the inputs; or by the parameters while the equilibrium
+            moves with each of them, at constant inputs. The latter two need ``second=True``.
 
         Returns
         -------
-        derivatives : ndarray of complex, shape (..., x, np)
+        derivatives : ndarray of complex, shape (..., x, np) or (..., x, x + nu)
             In the order of ``model.eigenvalues()``. A repeated eigenvalue without as many eigenvectors, such as zero of
             a free rigid motion, has no derivative: the numbers are then infinite, NaN, or very large.
+
+        Raises
+        ------
+        InputError
+            Derivatives of A by the state were not asked for; there is no equilibrium here, or no neighbouring one for
+            another value of a parameter.
 
         Notes
         -----
@@ -138,14 +156,28 @@ class Sensitivity:
         >>> s.eigenvalues().shape
         (4, 4)
         """
-        values, V = np.linalg.eig(self.model.A)
-        order = np.lexsort((values.imag, values.real), axis=-1)
-        V = np.take_along_axis(V, order[..., None, :], axis=-1)
-        with np.errstate(all="ignore"):
-            W = np.linalg.inv(V)
-        return np.einsum("...ki,...ijp,...jk->...kp", W, self.A, V)
+        one_of("by", by, ("parameters", "states", "equilibria"))
+        if by != "parameters" and self.A_x is None:
+            raise InputError("derivatives of A by the state were not asked for: sensitivities(..., second=True)")
+        slopes = {"parameters": lambda: self.A, "states": lambda: self.A_x, "equilibria": self._at_equilibria}[by]()
+        return eigenvalue_slopes(self.model.A, slopes)[1]
+
+    def _at_equilibria(self):
+        """Derivatives of A by the parameters along equilibria: A x_p = -f0_p says how these move."""
+        A, x = self.model.A, self.model.A.shape[-1]
+        size = np.maximum(1.0, np.abs(A).max(axis=(-2, -1), initial=0.0))
+        if (np.abs(self.model.f0).max(axis=-1, initial=0.0) > AT_REST * size).any():
+            raise InputError("there is no equilibrium here, which could move with the parameters: see trim")
+        moved = -np.linalg.pinv(A, rcond=AT_REST) @ self.f0
+        left = np.abs(A @ moved + self.f0) > AT_REST * np.maximum(1.0, np.abs(self.f0))
+        if left.any():
+            bad = [name for name, each in zip(self.parameters, np.moveaxis(left, -1, 0)) if each.any()]
+            raise InputError(f"no neighbouring equilibrium for other values of {listed(bad)}, at constant inputs")
+        return self.A + np.einsum("...ijk,...kp->...ijp", self.A_x[..., :x], moved)
 
 
+AT_REST = 1e-8
+"""Rates, relative to A, that are zero at an equilibrium, and singular values that are."""
 AT_ONCE = 4_000_000
 """Size of the largest array, which limits the number of states that are treated together."""
 
@@ -154,7 +186,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
                   parameters: Sequence[str] = ("mass:*", "com.*:*", "inertia.*:*"),
                   independent: IndependentNames = None, speeds: IndependentNames = None, u: ArrayLike | None = None,
                   closure_tolerance: float = CLOSURE_TOLERANCE, rank_tolerance: float = RANK_TOLERANCE,
-                  outputs: Sequence[str] | None = None) -> Sensitivity:
+                  outputs: Sequence[str] | None = None, second: bool = False) -> Sensitivity:
     """Exact derivatives of accelerations, multipliers and of the linear model by parameters of the robot.
 
     Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held constant; the
@@ -196,11 +228,15 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
         As for `linearize`.
     outputs : sequence of str, optional
         Names of the rows of C and D, as for `linearize`.
+    second : bool
+        True: derivatives of A and B by the state and the inputs too, and those of eigenvalues along equilibria;
+        `parameters` may then be empty.
 
     Returns
     -------
     Sensitivity
-        ``a, lam, A, B, C, D, f0, q, v`` with the parameters along the last axis, and the linear ``model`` itself.
+        ``a, lam, A, B, C, D, f0, q, v`` with the parameters along the last axis, the linear ``model`` itself, and with
+        `second` also ``A_x, B_x``.
 
     Raises
     ------
@@ -209,7 +245,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
         would leave its plane: leave that parameter out.
     InputError
         As `linearize`; an unknown parameter; a feedback for tau or u; a parameter that displaces custom rows or users'
-        laws of force elements, whose second derivatives are not known.
+        laws of force elements, whose second derivatives are not known; with `second` what `linearize` refuses.
     SingularConfigurationError
         As `linearize`.
 
@@ -234,14 +270,14 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     """
     require_robot(robot)
     names = chosen(robot, parameters)
-    if not names:
+    if not names and not second:
         raise InputError("parameters is empty: name one at least")
     changes = [all_changes(robot)[name] for name in names]
     _require_known(robot, names, changes)
     if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
     model = linearize(robot, q, v, tau, independent=independent, outputs=outputs, closure_tolerance=closure_tolerance,
-                      rank_tolerance=rank_tolerance, speeds=speeds, u=u)
+                      rank_tolerance=rank_tolerance, speeds=speeds, u=u, second=bool(second))
     lead, count = model.lead, int(np.prod(model.lead))
     contacts = None
     if watches(robot):  # contacts in the modes of these states; linearize has checked that all states have the same
@@ -258,7 +294,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     outputs = None
     if len(plan.parts) or plan.contacts:
         outputs = Outputs(plan, CD.reshape(count, *CD.shape[len(lead):]))
-    found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
+    found, by_state, size = [], [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
     for b in range(0, count, size):
         part = slice(b, b + size)
         motion = Motion(q[part], v[part], a[part], lam[part])
@@ -267,7 +303,14 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
         models = LinearModels(robot, (lead, b), Chosen(y, w, R_y[part], R_w[part]), motion, M[part], rank[part],
                               inputs[part], besides)
         found.append(models.derivatives(names, changes))
+        if second:
+            A, f = (x.reshape(count, *x.shape[len(lead):])[part] for x in (model.A, model.second.f))
+            by_state.append(state_slopes(models, A, f))
     arrays = {key: np.concatenate(x).reshape(lead + x[0].shape[1:]) for key, *x in zip(Derivatives._fields, *found)}
+    if second:
+        both, x = np.concatenate(by_state), model.A.shape[-1]
+        both = both.reshape(lead + both.shape[1:])
+        arrays |= {"A_x": both[..., :x, :], "B_x": both[..., x:, :]}
     return Sensitivity(parameters=names, model=model, **arrays)
 
 
@@ -282,31 +325,6 @@ def _settled(robot, q, v, tau, tolerance):
 
 def _chunk(robot, columns, parameters):
     return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
-
-
-def _refuse_cables(robot):
-    names = [each.name for each in (*robot.model.elements, *robot.model.actuators)
-             if getattr(getattr(each, "measure", None), "kind", "") == "cable"]
-    if names:
-        raise InputError("second derivatives of the lengths of cables are not known: "
-                         f"{listed(names)} of {robot.name!r}")
-
-
-def element_slopes(robot, q, v, u, lead):
-    """`Slopes` of the laws of force elements, None if there are none."""
-    _refuse_cables(robot)
-    if robot.elements is None:
-        return None
-    packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
-    rows, nu = int(packed.ints[N_ROWS]), len(robot.actuator_names)
-    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, rows, rows, rows))
-    force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
-    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
-    one = make_slopes(laws, rows)
-    found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))
-    slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.ascontiguousarray(u), found.rows,
-                 found.by_numbers, found.owners)
-    return found
 
 
 def _part(slopes, part):
@@ -333,6 +351,14 @@ def _require_known(robot, names, changes):
             bad = [name for name, moves, (_, of_elements) in zip(names, moving, changes) if moves or any(
                 kind == SHIFT or kind in GEOMETRIC and what == k for kind, what, _ in of_elements)]
             _refuse(bad, f"force element {shown(each.name)}", "law is a function that gives first slopes only")
+    displaced = body_displacements(robot)
+    for each in (*robot.model.elements, *robot.model.actuators):
+        if getattr(getattr(each, "measure", None), "kind", "") == "cable":
+            at = {robot.body_index(body) for body in each.measure.bodies if body != GROUND}
+            bad = [name for name in names if at & displaced.get(name, {}).keys()]
+            if bad:
+                raise InputError(f"sensitivities by {listed(bad)} would displace points of cable {shown(each.name)} on "
+                                 "their link, which is not known: leave such parameters out")
     for each in robot.model.constraints:
         if each.kind == "custom" and each.name in robot.active:
             bad = [name for name, moves in zip(names, moving) if moves]

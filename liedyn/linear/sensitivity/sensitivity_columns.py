@@ -255,6 +255,17 @@ def forces_at_rest(robot, motion, changes, columns):
     return force, varied.transpose(0, 3, 2, 1)
 
 
+def brackets(robot, x, y):
+    """ad_x y joint by joint, for displacements or velocities (..., nv): zero except for ball and free joints."""
+    found = np.zeros(np.broadcast_shapes(x.shape, y.shape))
+    for joint in robot.groups:
+        turn, slide = slice(joint.start, joint.start + 3), slice(joint.start + 3, joint.stop)
+        found[..., turn] = np.cross(x[..., turn], y[..., turn])
+        if slide.start < slide.stop:  # the linear part: w x linear + v x angular
+            found[..., slide] = np.cross(x[..., turn], y[..., slide]) + np.cross(x[..., slide], y[..., turn])
+    return found
+
+
 class Variations:
     """Variations of a robot's equations at rows of states.
 
@@ -314,14 +325,25 @@ class Variations:
         vary_states.on(states, states * count * self.width * robot.packed.ints.item(N_LINKS) >= SHARED, robot.packed,
                        self.motion, self.changes, along, found)
         if self.slopes is not None:
-            if pushed is None:
-                pushed = np.zeros((states, count, self.slopes.rows.shape[1]))
-            vary_element_states.on(states, False, robot.elements.packed, Acting(self.slopes, pushed), self.motion,
-                                   self.of_elements, along, (found.force, found.mixed))
+            self._add_elements(along, pushed, (found.force, found.mixed))
         if self.custom is not None:
             add_custom(robot, self.custom, self.motion, along, found)
         cut = [x[..., :self.count] for x in (found.force, found.mixed)]
         return Varied(*cut, *(Rows(*(x[..., :self.count] for x in each)) for each in (found.rows, found.readers)))
+
+    def _add_elements(self, along, pushed, forces):
+        if pushed is None:
+            pushed = np.zeros((*along.N_12.shape[:2], self.slopes.rows.shape[1]))
+        vary_element_states.on(len(self.motion.q), False, self.robot.elements.packed, Acting(self.slopes, pushed),
+                               self.motion, self.of_elements, along, forces)
+
+    def of_force_elements(self, one, two, pushed):
+        """The mixed variations of the forces G^T f of force elements alone (states, columns 1, nv, columns 2);
+        arguments as for `along`."""
+        along = self.directions(one, two)
+        force, mixed = np.zeros((2, *along.N_12.shape))
+        self._add_elements(along, pushed, (force, mixed))
+        return mixed[..., :self.count]
 
     def directions(self, one, two, N_12=None, X_12=None):
         """The arguments of `along` as kernels take them: direction 1 column by column, direction 2 padded."""

@@ -222,7 +222,8 @@ def _of_derivatives(loop):
                outputs=["wrench:floor"])
     yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
     yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
-    for robot in loop, _sled():  # second derivatives, without contacts and with one that sticks
+    # second derivatives: without contacts, with one that sticks, with force elements on cut joints and a cable
+    for robot in loop, _sled(), sprung:
         yield call("linearize", robot, robot.home, *np.zeros((2, robot.nv)), second=True)
 
 

@@ -80,7 +80,7 @@ class BatchKernel:
     def on(self, count, many, *arguments):
         """Compute `count` rows in slices (`liedyn.machine.compiled.slices`), with all threads if `many`."""
         if count <= self.few:
-            if many:
+            if many and count > 1:
                 self.at_once(0, count, many, *arguments)
             else:
                 self.kernel(0, count, *arguments)

@@ -27,8 +27,9 @@ import numpy as np
 from liedyn.linear.operating_point import actuators_of
 from liedyn.linear.second.motion_states import WeighedMotion, motion_states
 from liedyn.linear.sensitivity.linear_model import Besides, Chosen, LinearModels
+from liedyn.linear.sensitivity.law_sensitivity import element_slopes
 from liedyn.linear.sensitivity.link_sensitivity import Columns
-from liedyn.linear.sensitivity.sensitivities import element_slopes, is_of_cut_ball
+from liedyn.linear.sensitivity.sensitivities import is_of_cut_ball
 from liedyn.linear.sensitivity.sensitivity_columns import Variations
 from liedyn.linear.sensitivity.variations import Motion
 from liedyn.linear.space import Coordinates
