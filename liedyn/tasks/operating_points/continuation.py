@@ -20,6 +20,7 @@ from liedyn.machine.errors import (
 from liedyn.machine.texts import printable
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.tasks.operating_points.branch_slopes import moving_eigenvalues
 from liedyn.tasks.operating_points.curve import Curve, OffTheCurve
 from liedyn.tasks.operating_points.equilibrium_problem import FAMILY, Problem
 from liedyn.tasks.operating_points.special_points import eigenvalues, is_undecided, special_points
@@ -60,6 +61,8 @@ class Branch:
         Special points in the order of the branch.
     parameters : dict
         Values of gravity and of spring parameters that are free, by name, shape (count,).
+    slopes : ndarray of complex, shape (count, x), or None
+        If asked for, derivatives of the eigenvalues by the parameter along the branch; infinite at turning points.
     ended : str
         Reason why it ends: "span", "closed" (the branch returned to its start), "points", or "lost" (no equilibrium was
         found at the shortest step: named independent coordinates are singular there, or a spring has no direction). Of
@@ -93,6 +96,7 @@ class Branch:
     coordinate_names: tuple[str, ...] = ()
     velocity_names: tuple[str, ...] = ()
     actuator_names: tuple[str, ...] = ()
+    slopes: Complexes | None = None
 
     def __getitem__(self, name: str) -> Array:
         """A column by name: the parameter, a coordinate, ``velocity:x``, ``u:actuator``, a free parameter, or "growth",
@@ -158,7 +162,7 @@ class Branch:
 def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str | float, span: ArrayLike,
                  free: Sequence[str] | None = None, hold: Sequence[str] | None = None, step: float = 0.02,
                  longest: float = 0.1, points: int = 1000, direction: int | Literal["both"] = 1,
-                 rank_tolerance: float = RANK_TOLERANCE) -> Branch:
+                 rank_tolerance: float = RANK_TOLERANCE, second: bool = False) -> Branch:
     """Follow the equilibria of a robot while a parameter changes, around turning points too.
 
     Parameters
@@ -189,6 +193,9 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
         and returns it as one, in the direction 1.
     rank_tolerance : float
         Pivots of G below this fraction of the largest one count as zero.
+    second : bool
+        True: ``slopes`` of the result has the derivatives of the eigenvalues by the parameter, from second derivatives
+        of the mechanism, and changes of stability are found by Newton's method on them.
 
     Returns
     -------
@@ -198,7 +205,8 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     ------
     InputError
         A name is unknown, the start is no equilibrium or outside the span, contact modes are undetermined, or the
-        unknowns do not form a curve; the message gives the number of directions.
+        unknowns do not form a curve; the message gives the number of directions. With `second`, `robot` is a function,
+        or what `sensitivities` refuses.
 
     Notes
     -----
@@ -252,8 +260,10 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
         raise InputError(f"parameter {shown(name)} is not independent here; independent are {', '.join(here.y)}")
     if not span[0] <= here.free[name] <= span[1]:
         raise InputError(f"span: {name} = {here.free[name]:.6g} is outside")
+    if second and family is not None:
+        raise InputError("second: derivatives by the parameter of a function that returns robots are not known")
     ways = [_follow(curve, curve.first(here, each), min(step, longest), longest, points)
-            for curve, each in ((Curve(problem, name, span, here), each) for each in (
+            for curve, each in ((Curve(problem, name, span, here, bool(second)), each) for each in (
                 (1, -1) if direction == "both" else (direction,)))]
     return ways[0] if len(ways) == 1 or ways[0].ended == "closed" else _joined(*ways)
 
@@ -265,8 +275,8 @@ def _joined(ahead, back):
 
     special = [replace(each, unstable=each.unstable[::-1]) for each in reversed(back.special)] + ahead.special
     parameters = {name: together(x, back.parameters[name]) for name, x in ahead.parameters.items()}
-    return replace(ahead, **{name: together(getattr(ahead, name), getattr(back, name))
-                             for name in ("parameter", "q", "v", "u", "eigenvalues")},
+    columns = ("parameter", "q", "v", "u", "eigenvalues", *(() if ahead.slopes is None else ("slopes",)))
+    return replace(ahead, **{name: together(getattr(ahead, name), getattr(back, name)) for name in columns},
                    special=special, parameters=parameters, ended=f"{back.ended}, {ahead.ended}", start=len(back) - 1,
                    before=(*(len(back) - 2 - k for k in reversed(back.before)),
                            *(len(back) - 1 + k for k in ahead.before)))
@@ -275,6 +285,7 @@ def _joined(ahead, back):
 def _follow(curve, here, h, longest, points):
     """The `Branch` from a first place on."""
     shortest, special, branch, ended, before = LEAST * h, [], [here.point], "points", []
+    moving = [_moving(curve, here)] if curve.second else None
     easy = EASY if curve.problem.family is None else 2 * EASY  # secants need more corrections
     while len(branch) < points and ended == "points":
         try:
@@ -290,15 +301,26 @@ def _follow(curve, here, h, longest, points):
         ended = why or ended
         if h:
             branch.append(there.point)
+            if moving:
+                moving.append(_moving(curve, there))
             here = curve.onwards(there)
         if there.count <= easy:
             h = min(h * LONGER, longest)
     numbers, robot = [name for name in curve.problem.parameters if name != FAMILY], curve.problem.robot
+    values, slopes = zip(*moving) if moving else ([eigenvalues(each.A) for each in branch], None)
     return Branch(curve.name, np.array([curve.value(each) for each in branch]),
                   *(np.array([getattr(each, key) for each in branch]) for key in ("q", "v", "u")),
-                  np.array([eigenvalues(each.A) for each in branch]), special,
+                  np.array(values), special,
                   {name: np.array([each.free[name] for each in branch]) for name in numbers}, ended, 0,
-                  tuple(before), robot.coordinate_names, robot.velocity_names, robot.actuator_names)
+                  tuple(before), robot.coordinate_names, robot.velocity_names, robot.actuator_names,
+                  None if slopes is None else np.array(slopes))
+
+
+def _moving(curve, place):
+    """Eigenvalues at a place, and their derivatives by the parameter along the curve."""
+    values, slopes = moving_eigenvalues(curve.problem, place.point, place.t * curve.scale(place.point))
+    with np.errstate(all="ignore"):
+        return values, slopes / (curve.along(place) * curve.sizes[curve.name])
 
 
 def _next(curve, here, h, shortest):

@@ -57,10 +57,11 @@ class Place:
 
 
 class Curve:
-    """The curve of a `Problem` with a parameter, given by name, over a span."""
+    """The curve of a `Problem` with a parameter, given by name, over a span; `second` if derivatives of eigenvalues are
+    asked for."""
 
-    def __init__(self, problem, name, span, here):
-        self.problem, self.name, self.span = problem, name, span
+    def __init__(self, problem, name, span, here, second=False):
+        self.problem, self.name, self.span, self.second = problem, name, span, second
         self.sizes = {each: x for each, x in zip(here.free, here.scale)} | {name: span[1] - span[0]}
         s = np.linalg.svd(here.J * self.scale(here), compute_uv=False)
         rank, count = int((s > RANK * s.max(initial=0.0)).sum()), here.J.shape[1]

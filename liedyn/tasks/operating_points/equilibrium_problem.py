@@ -239,13 +239,20 @@ class Problem:
 
     # ---- other points
 
+    def split(self, here, step):
+        """A step of the unknowns as changes of all independent coordinates, all independent velocities, all inputs, and
+        the parameters."""
+        moving, changes = self._moving(here.y), [np.zeros(len(x)) for x in (here.y, here.speeds, here.u)]
+        places = moving, [here.speeds.index(name) for name in self.speeds], self.inputs
+        *parts, of_p = np.split(step, np.cumsum([len(each) for each in places]))
+        for change, place, part in zip(changes, places, parts):
+            change[place] = part
+        return *changes, of_p
+
     def moved(self, here, step):
         """The point after a step of the unknowns."""
-        u, w, dy, moving = here.u.copy(), here.w.copy(), np.zeros(len(here.y)), self._moving(here.y)
-        of_y, of_w, of_u, of_p = np.split(step, np.cumsum([len(moving), len(self.speeds), len(self.inputs)]))
-        dy[moving] = of_y
-        w[[here.speeds.index(name) for name in self.speeds]] += of_w
-        u[self.inputs] += of_u
+        moving, (dy, dw, du, of_p) = self._moving(here.y), self.split(here, step)
+        w, u = here.w + dw, here.u + du
         q = integrate(here.robot, here.q, here.K @ dy) if moving else here.q
         still = {name: coordinate(here.robot, here.q, name) for k, name in enumerate(here.y)
                  if (k not in moving or self.strict) and is_coordinate(here.robot, name)}

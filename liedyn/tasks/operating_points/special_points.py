@@ -9,6 +9,9 @@
 For N the eigenvalues in the left half-plane are counted, for A those in the right one: if a count differs, the step is
 halved until each part has a single difference, so that two within a step do not cancel. The other branch at a branch
 point is found by a step along the second null vector: its parameter shows whether the branch point is a pitchfork.
+
+Where derivatives of eigenvalues along the curve are asked for (`liedyn.tasks.operating_points.branch_slopes`) a single
+crossing of the axis is found by Newton's method instead of halving.
 """
 # mypy: ignore-errors
 
@@ -21,6 +24,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from liedyn.machine.errors import LiedynError
+from liedyn.tasks.operating_points.branch_slopes import kept, moving_eigenvalues
 from liedyn.tasks.operating_points.curve import Place
 from liedyn.tasks.operating_points.trim_result import outcome
 
@@ -31,8 +35,9 @@ if TYPE_CHECKING:
 AXIS, GREY = 1e-6, 30.0
 """Real part, relative to the largest eigenvalue, below which an eigenvalue is on the imaginary axis; and the factor
 within which that cannot be distinguished from rounding."""
-CYCLIC = 1e-12
-"""Relative size below which a row or a column of A is zero."""
+STEPS, MOVES = 8, 1e-3
+"""Largest number of Newton steps to the axis; and the change of the real part within a step of the curve, relative to
+the largest eigenvalue, below which an eigenvalue does not cross the axis."""
 TINY = 1e-11
 """Fraction of a step below which changes are not separated any more."""
 TOGETHER = 1e-6
@@ -106,13 +111,7 @@ def eigenvalues(A):
 
 def _others(A):
     """The eigenvalues of A without those of zero rows and columns."""
-    left, least = np.arange(len(A)), CYCLIC * np.abs(A).max(initial=0.0)
-    while True:
-        B = np.abs(A[np.ix_(left, left)])
-        keep = (B.max(axis=0, initial=0.0) > least) & (B.max(axis=1, initial=0.0) > least)
-        if keep.all():
-            break
-        left = left[keep]
+    left = kept(A)
     return np.linalg.eigvals(A[np.ix_(left, left)])
 
 
@@ -167,8 +166,7 @@ class _Step:
                 found.append((s, "turning point"))
         elif ends[0] * ends[1] < 0.0 and not found:
             found = [self.branch_point(s) for s in self.extrema()]
-        for s in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
-            s, kind, *frequency = self.to_the_axis(s)
+        for s, kind, *frequency in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
             if kind and (frequency or all(abs(s - each[0]) > TOGETHER * h for each in found)):
                 found.append((s, kind, "", None, *frequency))
         found = sorted(found, key=lambda each: each[0])
@@ -243,14 +241,46 @@ class _Step:
         return _unstable(self.at(s), self.size)
 
     def changes(self, low, high, at_low, at_high):
-        """Distances where the number of unstable eigenvalues changes."""
+        """Where the number of unstable eigenvalues changes, as `to_the_axis` returns it."""
         if at_low == at_high:
             return []
+        single = self.newton(low, high, at_low, at_high) if self.curve.second else None
+        if single is not None:
+            return [single]
         middle = 0.5 * (low + high)
         if high - low <= TINY * self.h:
-            return [low if at_low > at_high else high]  # the side with more unstable eigenvalues
+            return [self.to_the_axis(low if at_low > at_high else high)]  # the side with more unstable eigenvalues
         at = self.unstable(middle)
         return self.changes(low, middle, at_low, at) + self.changes(middle, high, at, at_high)
+
+    def moving(self, s):
+        """Eigenvalues at distance s, and their derivatives by the distance."""
+        at = self.at(s)
+        direction = at.t * self.curve.scale(at.point) / (at.t @ self.a.t)
+        return moving_eigenvalues(self.curve.problem, at.point, direction)
+
+    def newton(self, low, high, at_low, at_high):
+        """As `to_the_axis`, by Newton's method: None if the eigenvalues that cross are not one real or one pair."""
+        s, sense = (low, -1.0) if at_low > at_high else (high, 1.0)
+        (values, slopes), k = self.moving(s), None
+        for _ in range(STEPS):
+            with np.errstate(all="ignore"):
+                ahead = s - values.real / slopes.real
+            if k is None:  # the nearest crossing of those that are unstable
+                there = np.where((values.real > AXIS * self.size) & (ahead > low) & (ahead < high), ahead, np.inf)
+                k = int(np.abs(there - s).argmin())
+            crosses = sense * slopes[k].real * self.h > MOVES * self.size
+            if not (low < ahead[k] < high and crosses):
+                return None
+            if abs(ahead[k] - s) <= TINY * self.h:
+                pair = abs(values[k].imag) > AXIS * self.size
+                frequency = [abs(float(values[k].imag))] if pair else []
+                is_single = abs(at_low - at_high) == 1 + pair
+                return (ahead[k], "hopf" if pair else "divergence", *frequency) if is_single else None
+            expected, s = values[k] + slopes[k] * (ahead[k] - s), float(ahead[k])
+            values, slopes = self.moving(s)
+            k = int(np.abs(values - expected).argmin())
+        return None
 
     def to_the_axis(self, s):
         """Distance where an eigenvalue just right of the axis at s is on the axis, its kind, and the frequency."""
@@ -258,17 +288,20 @@ class _Step:
         near = min(right, key=lambda x: x.real)
         frequency = [abs(float(near.imag))] if abs(near.imag) > AXIS * self.size else []
 
-        def real(x):
+        def nearest(x):
             values = np.append(_others(self.at(x).point.A), np.inf)  # there may be no eigenvalues
-            nearest = values[np.abs(values - near).argmin()].real
-            return nearest / self.size if np.isfinite(nearest) else 0.0
+            return values[np.abs(values - near).argmin()]
+
+        def real(x):
+            return nearest(x).real / self.size if np.isfinite(nearest(x)) else 0.0
 
         aside = TINY * self.h
         while aside < self.h:
             low, high = max(s - aside, 0.0), min(s + aside, self.h)
             ends = real(low), real(high)
             if min(ends) < -AXIS / GREY and max(ends) > AXIS / GREY:
-                return _root(real, low, high), "hopf" if frequency else "divergence", *frequency
+                on = _root(real, low, high)
+                return on, "hopf" if frequency else "divergence", *(abs(float(nearest(on).imag)) for _ in frequency)
             aside *= 4.0
         if frequency:
             return s, "flutter", *frequency
