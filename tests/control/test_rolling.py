@@ -23,8 +23,8 @@ BICYCLE = bicycle()
 AHEAD = ld.complete_velocity(BICYCLE, BICYCLE.home, UPRIGHT | {"rear_wheel": -3.5 / 0.3})
 
 
-def falling(lean=0.15):
-    q = ld.close(BICYCLE, BICYCLE.home, lean=lean, steer=0.0)
+def falling(lean=0.15, steer=0.0):
+    q = ld.close(BICYCLE, BICYCLE.home, lean=lean, steer=steer)
     return q, ld.complete_velocity(BICYCLE, q, UPRIGHT | {"rear_wheel": -3.5 / 0.3})
 
 
@@ -191,3 +191,69 @@ def test_pictures_of_gains():
             schedule.plot(wrong)
     with pytest.raises(InputError, match="axes must be 3"):
         schedule.plot(axes=axes[:2])
+
+
+RIDING = ("lean", "steer", "velocity:rear_wheel")
+
+
+def test_an_extended_filter_of_what_is_named():
+    """Where the bicycle is does not act on how it stands: the whole filter has the same estimates and covariances."""
+    outputs, noise = ["velocity:lean", "steer", "velocity:rear_wheel"], np.random.default_rng(3)
+    q, v = falling(0.05)
+    given = dict(h=0.01, Q=10.0, R=1e-5, outputs=outputs)
+    few = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, P=1e-3, states=RIDING, **given)
+    whole = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, P=dict.fromkeys(few.states, 1e-3), **given)
+    assert few.states == (*KEPT, "velocity:rear_wheel") and "without hub.x" in repr(few)
+    assert set(few.left_out) == set(whole.states) - set(few.states) and whole.left_out == {}
+    k = [whole.states.index(name) for name in few.states]
+    tr = ld.simulate(BICYCLE, q, v, 0.4, dt=5e-3, u=[0.0])
+    for q, v in zip(tr.q[::2], tr.v[::2]):
+        y = few.measure(q, v) + 3e-3 * noise.normal(size=3)
+        for each in (few, whole):
+            each.update(y)
+            each.predict([0.0])
+    assert np.allclose(few.P, whole.P[np.ix_(k, k)], rtol=1e-8, atol=1e-16)
+    assert np.allclose(few.deviation(whole.q, whole.v), 0.0, atol=1e-10)
+    assert few.deviation(tr.q[-1], tr.v[-1]) @ np.linalg.solve(few.P, few.deviation(tr.q[-1], tr.v[-1])) < 25.0
+
+
+def test_an_extended_filter_says_what_it_cannot_leave_out():
+    given = dict(h=0.01, P=1e-3, Q=10.0, R=1e-5)
+    with pytest.raises(InputError, match="d/dt velocity:steer depends on it.*name velocity:rear_wheel too"):
+        ld.ExtendedKalmanFilter(BICYCLE, *falling(0.1, 0.1), outputs=["steer"], states=("lean", "steer"), **given)
+    upright = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, outputs=["steer"], states=("lean", "steer"), **given)
+    upright.update([0.1])
+    before = upright.q
+    with pytest.raises(InputError, match="velocity:rear_wheel is left out, but velocity:.* depends on it here"):
+        upright.predict([0.0])
+    assert (upright.q == before).all()  # as it was
+    with pytest.raises(InputError, match="'hub.x' is left out: not asked for"):
+        ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, outputs=["steer"], states=RIDING, **given
+                                | {"P": {"hub.x": 1.0}})
+    late = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, outputs=["yaw"], states=RIDING, **given)
+    with pytest.raises(InputError, match="yaw is left out, but yaw depends on it"):
+        late.update([0.0])
+
+
+def test_a_bicycle_rides_on_an_extended_filter():
+    regulator = ld.dlqr(BICYCLE, BICYCLE.home, 0.01, LEAN, 0.01, v=AHEAD, states=("lean", "steer"))
+    ekf = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, 0.01, P=1e-3, Q=10.0, R=1e-6, states=RIDING,
+                                  outputs=["lean", "velocity:steer", "velocity:rear_wheel"])
+    tr = ld.simulate(BICYCLE, *falling(0.05), 5.0, dt=5e-3, u=ld.OutputFeedback(regulator, ekf).sampled)
+    assert np.abs(tr["lean"][-1]) < 1e-3
+
+
+def test_a_balancer_is_followed_without_its_place_and_heading():
+    robot, wheels = balancer("planar"), ("velocity:left_wheel", "velocity:right_wheel")
+    q = ld.close(robot, robot.home, pitch=0.2)
+    given = dict(h=5e-3, Q=1e-2, R=1e-6, outputs=["velocity:pitch", *wheels], states=("pitch", *wheels))
+    ekf = ld.ExtendedKalmanFilter(robot, robot.home, np.zeros(robot.nv), P=1e-2, **given)
+    late = ld.moving_horizon(robot, robot.home, np.zeros(robot.nv), P=1e-2, horizon=40, **given)
+    assert set(ekf.states) == {"pitch", "velocity:pitch", *wheels}
+    tr = ld.simulate(robot, q, np.zeros(robot.nv), 0.1, dt=5e-3, u=[0.05, -0.02])
+    for q, v in zip(tr.q, tr.v):
+        for each in (ekf, late):
+            each.predict([0.05, -0.02])
+            each.update(each.measure(q, v))
+    for each in (ekf, late):
+        assert np.abs(each._deviation(q, v)).max() < 0.02, each

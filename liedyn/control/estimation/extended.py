@@ -24,6 +24,7 @@ from liedyn.control.estimation.measurement import measured
 from liedyn.control.estimation.filters import SamplingFilter
 from liedyn.control.estimation.process_noise import state_noise
 from liedyn.linear.feedback import single_state
+from liedyn.control.regulation.kept_states import KeptStates, followed, without
 from liedyn.control.regulation.lqr import sampled_model
 from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import non_negative, number, positive, require_robot, whole
@@ -77,6 +78,10 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
         Initial time [s], by default the robot's.
     rank_tolerance : float
         Pivots of G below this fraction of the largest one count as zero.
+    states : sequence of str, optional
+        What is estimated, as for `kalman`; rates go with their coordinates. The others are left out of P: they are
+        predicted, and not updated. On the way they may act on nothing that is estimated or measured. Default: all
+        states; if some are named, independent coordinates do not change on the way.
 
     Attributes
     ----------
@@ -85,6 +90,8 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
     P : ndarray, shape (x, x)
         Covariance of its error, in the coordinates ``states``.
     states, outputs : tuple of str
+    left_out : dict
+        Why states are left out, by name.
     t : float
         [s]
     e, S : ndarray, shapes (k,) and (k, k)
@@ -93,8 +100,8 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
     Raises
     ------
     InputError
-        A shape does not fit, a name is unknown, a covariance is not (semi)definite, or no step can be
-        linearized in these coordinates (`discretize`).
+        A shape does not fit, a name is unknown, a covariance is not (semi)definite, no step can be linearized in these
+        coordinates (`discretize`), or a state that is left out acts on one that is not, in a later step too.
     ClosureError
         A loop is open at q.
 
@@ -127,19 +134,25 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
                  Q: float | ArrayLike | dict[str, Any], R: float | ArrayLike | dict[str, Any],
                  outputs: Sequence[str] | None = None, noise: Literal["inputs", "states"] | ArrayLike = "inputs",
                  independent: IndependentNames = None, speeds: Sequence[str] | None = None, steps: int = 1,
-                 t: float | None = None, rank_tolerance: float = RANK_TOLERANCE) -> None:
+                 t: float | None = None, rank_tolerance: float = RANK_TOLERANCE,
+                 states: Sequence[str] | None = None) -> None:
         require_robot(robot)
         self.robot, self.h, self.steps = robot, positive("h", h), whole("steps", steps, 1)
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
         self._measurement = measured(robot, outputs)
         self.outputs = self._measurement.labels
         q, v = single_state("a filter takes one state at a time", robot, q, v)
-        self._chooses = speeds is None and (independent is None and not robot.independent
+        self._chooses = states is None and speeds is None and (independent is None and not robot.independent
                                             or isinstance(independent, str) and independent == "auto")
         t = robot.t if t is None else number("t", t)
-        self._deviation = Deviation(at_time(robot, t), q, v, independent, speeds, rank_tolerance)
+        d = Deviation(at_time(robot, t), q, v, independent, speeds, rank_tolerance)
+        self._kept = KeptStates(())
+        if states is not None:
+            self._kept = followed(self._model(d, np.zeros(len(robot.actuator_names))), states, len(d.y.names))
+        self._deviation = self._kept.deviation(d)
         inputs, self._by_inputs = robot.actuator_names, isinstance(noise, str) and noise == "inputs"
         self.R = weight("R", R, self.outputs, True)
+        self._kept.refuse("P", P)
         P = weight("P", P, self.states, False)
         if self._by_inputs:
             self._Q = weight("Q", Q, inputs, False)
@@ -150,7 +163,11 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
 
     @property
     def states(self) -> tuple[str, ...]:
-        return self._deviation.y.names + self._deviation.w.rates
+        return self._kept.states or self._deviation.y.names + self._deviation.w.rates
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        return dict(self._kept.left_out)
 
     @property
     def t(self) -> float:
@@ -158,7 +175,7 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
 
     def __repr__(self) -> str:
         return (f"ExtendedKalmanFilter({self.robot.name!r}, {len(self.states)} states, {len(self.outputs)} outputs, "
-                f"t={self.t:g})")
+                f"t={self.t:g}{without(self.left_out)})")
 
     def reset(self) -> None:
         self._deviation, self.P, self._Q, self._begin = self._start
@@ -173,11 +190,10 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
 
     def _update(self, y, u):
         d = self._deviation
-        model = linearize(d.robot, d.q, d.v, u=u, independent=d.y, speeds=d.w, outputs=self._measurement.names,
-                          rank_tolerance=self._tolerance)
+        model = self._model(d, u)
         e = self._measurement.difference(y, self._measurement(d.robot, d.q, d.v, u))
         seen = ~np.isnan(e)
-        C, R = model.C[seen], self.R[np.ix_(seen, seen)]
+        C, R = self._kept.acting(model.C, self.outputs)[seen], self.R[np.ix_(seen, seen)]
         self.e, self.S = e[seen], C @ self.P @ C.T + R
         K = np.linalg.solve(self.S, C @ self.P).T
         dx = K @ self.e
@@ -188,7 +204,7 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
             raise
         left = np.eye(len(dx)) - K @ C
         P = left @ self.P @ left.T + K @ R @ K.T
-        J = turned(d, self._deviation)
+        J = self._turned(d, self._deviation)
         P = J @ P @ J.T
         self.P = 0.5 * (P + P.T)
         if self._chooses and model.condition > POOR:
@@ -199,7 +215,8 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
         h, A, B = self.h / self.steps, np.eye(len(self.P)), np.zeros((len(self.P), len(u)))
         for k in range(self.steps):
             now = sampled_model(d, u, h)
-            A, B = now.A @ A, now.A @ B + now.B
+            step = self._block(now.A)
+            A, B = step @ A, step @ B + self._rows(now.B)
             d = self._moved(d, now.q_next, now.v_next, t + (k + 1) * h)
         return d, A, B
 
@@ -209,7 +226,23 @@ class ExtendedKalmanFilter(SamplingFilter, Centred):
 
     def _moved(self, d, q, v, t):
         """The same coordinates about another state, at time t."""
-        return Deviation(at_time(self.robot, t), q, v, d.y, d.w, self._tolerance)
+        return self._kept.deviation(Deviation(at_time(self.robot, t), q, v, d.y, d.w, self._tolerance))
+
+    def _model(self, d, u):
+        """The linear model of all states at d, with what is measured as its outputs."""
+        return linearize(d.robot, d.q, d.v, u=u, independent=d.y, speeds=d.w, outputs=self._measurement.names,
+                         rank_tolerance=self._tolerance)
+
+    def _turned(self, before, after):
+        """`turned` of the states that are estimated."""
+        return self._block(turned(before, after))
+
+    def _block(self, M):
+        """The part of M (x, x) of the states that are estimated; InputError if another one acts on them."""
+        return self._kept.acting(self._rows(M), self.states)
+
+    def _rows(self, M):
+        return M if self._kept.index is None else M[self._kept.index]
 
     def _choose_again(self, u):
         """Changes to other coordinates if these are much better conditioned."""
@@ -229,6 +262,6 @@ def turned(before, after):
     J, p = np.eye(len(before.y.names) + len(before.w.names)), len(before.y.names)
     tree = np.flatnonzero(before.y.virtual < 0)
     rows = before.y.rows[tree]
-    back = before.derivative(after.q, after.v)[0][:p][tree] @ rows.T
+    back = Deviation.derivative(before, after.q, after.v)[0][:p][tree] @ rows.T
     J[np.ix_(tree, tree)] = np.linalg.inv(back)
     return J

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import least_squares
 
-from liedyn.control.estimation.extended import ExtendedKalmanFilter, turned
+from liedyn.control.estimation.extended import ExtendedKalmanFilter
 from liedyn.control.estimation.filters import SamplingFilter
-from liedyn.linear.linearize import linearize
 from liedyn.machine.arguments import one_of, whole
 from liedyn.machine.errors import InputError
 
@@ -104,16 +103,15 @@ class MovingHorizonEstimator(SamplingFilter):
         begin, x = self._begin, len(self._begin.P)
         L, LQ, residuals, rows, disturbances = _root(begin.P), _root(begin._Q), [z], [np.eye(len(z))], []
         d = begin._displaced(begin._deviation, L @ z[:x], begin.t)
-        S = np.hstack([turned(begin._deviation, d) @ L, np.zeros((x, len(z) - x))])
+        S = np.hstack([begin._turned(begin._deviation, d) @ L, np.zeros((x, len(z) - x))])
         for k, sample in enumerate(self._window):
             if sample.y is not None:
-                model = linearize(d.robot, d.q, d.v, u=sample.before, independent=d.y, speeds=d.w,
-                                  outputs=self._measurement.names, rank_tolerance=begin._tolerance)
+                C = begin._kept.acting(begin._model(d, sample.before).C, self.outputs)
                 e = self._measurement.difference(sample.y, self._measurement(d.robot, d.q, d.v, sample.before))
                 seen, slope = ~np.isnan(e), self._measurement.difference_slope(e)
                 root = np.linalg.inv(np.linalg.cholesky(begin.R[np.ix_(seen, seen)]))
                 residuals.append(root @ e[seen])
-                rows.append(-root @ (slope @ model.C @ S)[seen])
+                rows.append(-root @ (slope @ C @ S)[seen])
             if sample.u is not None:
                 here = slice(x + k * len(LQ), x + (k + 1) * len(LQ))
                 disturbances.append(LQ @ z[here])
@@ -139,8 +137,8 @@ def moving_horizon(robot: Robot, q: ArrayLike, v: ArrayLike, h: float, P: ArrayL
         Weight of residuals above their standard deviation, as for `scipy.optimize.least_squares`: all but "linear"
         reduce the influence of outliers.
     **options
-        Other options of `ExtendedKalmanFilter`: `independent`, `speeds`, `steps`, `t`, `rank_tolerance`. Disturbances
-        act on the forces of the actuators.
+        Other options of `ExtendedKalmanFilter`: `independent`, `speeds`, `steps`, `t`, `rank_tolerance`, `states`.
+        Disturbances act on the forces of the actuators.
 
     Returns
     -------

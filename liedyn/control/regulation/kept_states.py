@@ -59,6 +59,21 @@ class KeptStates:
             object.__setattr__(found, "_robot", vars(whole).get("_robot"))
         return found
 
+    def acting(self, M, rows):
+        """The columns of M (rows, x) that belong to states that are kept.
+
+        Raises InputError if a state that is left out acts on one of these rows, which have these names.
+        """
+        if self.index is None:
+            return M
+        left = np.setdiff1d(np.arange(M.shape[1]), self.index)
+        acts = reached(M)[:, left]
+        if acts.any():
+            i, k = max(np.argwhere(acts), key=lambda at: abs(M[at[0], left[at[1]]]))
+            raise InputError(f"states: {list(self.left_out)[k]} is left out, but {rows[i]} depends on it here, by "
+                             f"{abs(M[i, left[k]]):.3g}; name it too")
+        return M[:, self.index]
+
     def refuse(self, name, weights):
         """InputError if a weight is given to a state that is left out."""
         for each in weights if isinstance(weights, dict) else ():
@@ -81,6 +96,12 @@ def estimated(model, asked, positions):
     return _kept(model, asked, positions, None, reached(model.C), "no output sees it")
 
 
+def followed(model, asked, positions):
+    """The states of a filter that follows a motion from here: all that are asked for, with their rates."""
+    kept, _ = _asked(model, asked, positions)
+    return _found(model.states, kept, dict.fromkeys(np.array(model.states, dtype=object)[~kept], NOT_ASKED))
+
+
 def reached(M):
     """The entries of M (..., rows, columns) that are not zero up to rounding."""
     size = np.abs(M)
@@ -97,16 +118,7 @@ def _kept(models, asked, positions, inputs, outputs, reason):
     states = models.states
     if asked is None:
         return KeptStates(states)
-    kept, acts = np.zeros(len(states), dtype=bool), _together(reached(models.A))
-    for name in names_of("states", asked):
-        if name not in states:
-            raise InputError(f"states: unknown {shown(name)}, {suggestion(shown(name), states)}")
-        kept[states.index(name)] = True
-    if not kept.any():
-        raise InputError("states: name at least one")
-    rates = np.arange(len(states)) >= positions
-    kept |= rates & acts[:positions][kept[:positions]].any(axis=0)  # the rates of coordinates go with them
-    _require_apart(states, acts, kept, models.A)
+    kept, acts = _asked(models, asked, positions)
     if outputs is not None and _together(outputs)[:, ~kept].any():
         row, k = np.argwhere(_together(outputs) & ~kept)[0]
         raise InputError(f"the output {models.outputs[row]} depends on {states[k]}, which is left out: name it in "
@@ -121,7 +133,26 @@ def _kept(models, asked, positions, inputs, outputs, reason):
     kept &= ~idle
     if not kept.any():
         raise InputError(f"states: nothing is left of {', '.join(asked)}: {reason.replace('it', 'them')}")
-    left_out = {name: reason if idle[k] else NOT_ASKED for k, name in enumerate(states) if not kept[k]}
+    return _found(states, kept, {name: reason if idle[k] else NOT_ASKED for k, name in enumerate(states) if not kept[k]})
+
+
+def _asked(models, asked, positions):
+    """Which states are asked for, with their rates, and which act on which."""
+    states = models.states
+    kept, acts = np.zeros(len(states), dtype=bool), _together(reached(models.A))
+    for name in names_of("states", asked):
+        if name not in states:
+            raise InputError(f"states: unknown {shown(name)}, {suggestion(shown(name), states)}")
+        kept[states.index(name)] = True
+    if not kept.any():
+        raise InputError("states: name at least one")
+    rates = np.arange(len(states)) >= positions
+    kept |= rates & acts[:positions][kept[:positions]].any(axis=0)  # the rates of coordinates go with them
+    _require_apart(states, acts, kept, models.A)
+    return kept, acts
+
+
+def _found(states, kept, left_out):
     index = np.flatnonzero(kept)
     return KeptStates(tuple(states[k] for k in index), index if left_out else None, left_out)
 
