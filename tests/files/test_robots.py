@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import liedyn as ld
 from liedyn.files import load_toml, save_toml
-from liedyn.mechanics.constraints import closure_error, constraint_jacobian as constraint_rows, virtual_jacobian
+from liedyn.mechanics.constraints import close, closure_error, constraint_jacobian as constraint_rows, virtual_jacobian
 from liedyn.mechanics.constraints.independent import by_name
 from liedyn.mechanics.tree.crba import crba
-from liedyn.mechanics.tree.forward_kinematics import forward_kinematics
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.mechanics.tree.rnea import rnea
+from liedyn.model import Builder
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 
@@ -23,6 +25,7 @@ TREES = {"governor": 4, "panda": 7, "solo12": 18, "spherical_wrist": 3, "talos":
 MACHINES = {  # velocity coordinates, rows, rank at home
     "bricard": (5, 5, 4),
     "cassie_like": (19, 12, 12),
+    "clavel_delta": (21, 18, 18),
     "delta": (14, 18, 9),
     "diagonal_spring": (3, 2, 2),
     "five_bar": (4, 5, 2),
@@ -103,6 +106,36 @@ def constraint_jacobian(robot, oracle, q):
         in_A = np.vstack([A[:3, :3].T @ relative[:3], A[:3, :3].T @ relative[3:]])
         rows.append(in_A[[TWIST.index(row) for row in LOOP_KINDS[loop.kind].rows]])
     return np.vstack(rows)
+
+
+@pytest.mark.parametrize(("degrees", "position"), [
+    ((0.0, 0.0, 0.0), (0.0, 0.0, -1.064)), ((10.0, 20.0, 30.0), (0.108, -0.180, -1.243)),
+    ((-20.5, -20.5, -20.5), (0.0, 0.0, -0.9)), ((47.5, -11.6, 21.4), (0.3, 0.5, -1.1))])
+def test_positions_of_a_clavel_delta(robots, degrees, position):
+    """Its triangle of spheres about the elbows; the last two are Williams' examples of inverse kinematics."""
+    robot = robots["clavel_delta"]
+    motors = {f"motor{k + 1}": np.radians(x) for k, x in enumerate(degrees)}
+    T = pose(robot, close(robot, robot.home, **motors), "platform")
+    assert np.abs(T[:3, :3] - np.eye(3)).max() < 1e-12  # parallelograms keep it level
+    assert np.abs(T[:3, 3] - position).max() < 7e-4
+    for k, angle in enumerate(np.radians([-90.0, 30.0, 150.0])):
+        out = 0.164 - 0.044 + 0.524 * np.cos(np.radians(degrees[k]))
+        elbow = [out * np.cos(angle), out * np.sin(angle), -0.524 * np.sin(np.radians(degrees[k]))]
+        assert abs(np.linalg.norm(T[:3, 3] - elbow) - 1.244) < 1e-12
+
+
+def test_feet_of_solo12_and_strokes_of_the_loader(robots):
+    b = Builder.of(robots["solo12"])
+    b.ground_contacts(friction=0.6, height=-0.016)
+    solo = b.build()
+    assert solo.constraint_names == ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
+    assert np.abs(closure_error(solo, solo.home)).max() < 1e-4  # standing: its feet touch
+    loader = robots["loader"]
+    k = loader.coordinate_index("lift_rod")
+    assert (loader.lower[k], loader.upper[k]) == (-0.32, 0.70)
+    found = ld.inverse_kinematics(loader, ld.PoseTarget("bucket", pose(loader, close(loader, loader.home, boom=-0.6), "bucket")),
+                               unreached="ignore")
+    assert not found.reached and found.q[k] > -0.32 - 1e-9  # too low for the cylinder
 
 
 def test_every_file_is_covered():
