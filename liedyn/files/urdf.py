@@ -88,6 +88,8 @@ def _numbers(text):
 
 
 _XACRO = "a xacro template, not a URDF: expand it first (`xacro robot.xacro > robot.urdf`)"
+TURNS, DEGREES = 4.0 * np.pi, 360.0
+"""Limits of angles between these look like degrees [rad]."""
 _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
           "planar": "planar", "floating": "free"}
 _BOUNDS = ("lower", "upper", "velocity", "effort")  # for one coordinate
@@ -147,7 +149,7 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
         planar and floating joints, limits of accelerations, Drake's extensions, joints within <gazebo>. Or it has
         elements or attributes that URDF does not have, at any depth: each is reported with the most similar name of
         URDF. Or a link has an inertia that is physically impossible, as in some published files; or the declared
-        independent coordinates do not fit the constraints, and are ignored.
+        independent coordinates do not fit the constraints, and are ignored. Or limits of angles look like degrees.
 
     Examples
     --------
@@ -192,6 +194,10 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
             left_out["the dry friction of joints"] = [name for name in rubbing if name not in kept]
         if not_drawn:
             left_out["shapes of links"] = list(not_drawn)
+    turned = [joint.name for joint in joints if kinds[joint.name] == "revolute"
+              and any(TURNS < abs(x) <= DEGREES for x in _limits(joint, "revolute").get("limits", ()))]
+    if turned:
+        warn(f"{cut(path.name)}: limits of {listed(turned)} are more than two turns: are they in degrees? URDF has radians")
     for what, names in left_out.items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
     for what, texts in strangers(URDF, root.xml).items():

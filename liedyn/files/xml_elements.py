@@ -44,10 +44,13 @@ class Element:
         return self.xml.get("name")
 
     def named(self, tag):
-        """The child elements of this tag, which must have names, and own their parts."""
-        found = [Element(xml, tag) for xml in self.xml.findall(tag)]
+        """The child elements of this tag, which must have names, each its own, and own their parts."""
+        found, names = [Element(xml, tag) for xml in self.xml.findall(tag)], set()
         for each in found:
             each.owner = f"{tag} {shown(each.text('name'))}"
+            if each.text("name") in names:
+                raise ModelError(f"{each.owner}: declared twice")
+            names.add(each.text("name"))
         return found
 
     def part(self, tag, needed=False):

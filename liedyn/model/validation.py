@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from liedyn.machine.arguments import ORTHOGONALITY
-from liedyn.machine.errors import ModelError, ModelWarning, cut, listed, shown, suggestion
+from liedyn.machine.errors import ModelError, ModelWarning, cut, listed, near_names, shown, suggestion
 from liedyn.model.description import GROUND
 from liedyn.model.links import depth_first
 from liedyn.model.numbers import any_numbers, numbers
@@ -17,6 +17,8 @@ from liedyn.model.packed import status_code
 SYMMETRY = 1e-6  # of inertias, relative; also the largest relative size of a negative principal moment
 NOTHING = 1e-18  # a principal moment above minus this [kg m^2] is zero up to rounding
 TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits
+ALIKE = 0.7
+"""Similarity (of difflib) from which on a word is taken for one of a list; below it all of the list are said."""
 
 
 def warn(text):
@@ -73,9 +75,11 @@ def function(owner, key, value):
 
 
 def choice(owner, key, value, known):
-    """`value`, which must be one of the known names."""
+    """`value`, which must be one of the known names: all of them are said where none is much like it."""
     if not isinstance(value, str) or value not in known:
-        raise ModelError(f"{owner}, {key}: unknown {shown(value)}, {suggestion(value, known)}")
+        near = isinstance(value, str) and near_names(value, known, like=ALIKE)
+        told = suggestion(value, known) if near else f"known: {listed(known, most=20)}"
+        raise ModelError(f"{owner}, {key}: unknown {shown(value)}, {told}")
     return value
 
 

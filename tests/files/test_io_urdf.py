@@ -249,3 +249,31 @@ def test_negative_moments_that_are_next_to_nothing(tmp_path):
     np.testing.assert_allclose(ld.rnea(robot, q, np.zeros(robot.nv), a), theirs, atol=1e-7)  # by the size of the moment
     with pytest.raises(ModelError, match="'tool0', inertia: has the negative principal moment"):
         load_urdf(write(tmp_path, TREE.replace('<link name="tool0"/>', bad.replace("e-8", "e-4"))))
+
+
+def test_limits_that_look_like_degrees(tmp_path):
+    def text(low, up):
+        return (f'<robot name="arm">{link("a")}{link("b")}'
+                + joint("elbow", "revolute", "a", "b", extra=f'<limit lower="{low}" upper="{up}"/>') + "</robot>")
+
+    with pytest.warns(ModelWarning, match="limits of 'elbow' are more than two turns: are they in degrees"):
+        robot = load_urdf(write(tmp_path, text(-120, 90)))
+    assert (robot.lower[0], robot.upper[0]) == (-120.0, 90.0)  # what the file says
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for low, up in ((-10, 10), (-6.3, 6.3), (-1e9, 1e9)):
+            load_urdf(write(tmp_path, text(low, up)))
+
+
+def test_a_link_that_stands_twice_is_no_other_link(tmp_path):
+    """Its second inertia took the place of the first one."""
+    with pytest.raises(ModelError, match="link 'base': declared twice"):
+        load_urdf(write(tmp_path, TREE.replace("</robot>", link("base", mass=7.0) + "</robot>")))
+
+
+@pytest.mark.parametrize(("kind", "words"), [
+    ("rolling", "known: .*'disk_on_plane', .*'sphere_on_plane'"), ("on_plan", "did you mean 'on_plane'")])
+def test_kinds_that_are_unlike_any_are_all_told(kind, words):
+    b = ld.Builder.of(ld.load("panda"))
+    with pytest.raises(ModelError, match=f"unknown '{kind}', {words}"):
+        b.constraint("wheel", kind, "ground", "panda_hand")

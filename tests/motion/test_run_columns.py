@@ -120,3 +120,21 @@ def test_small_inputs_beside_large_forces_of_springs():
     tr = ld.simulate(robot, robot.home, np.zeros(4), 1e-6, dt=1e-7, u=[1e-3])
     assert np.abs(tr.tau).max() > 1e8
     np.testing.assert_allclose(tr.u, 1e-3, atol=1e-15 * np.abs(tr.tau).max())
+
+
+def test_lengths_rates_and_forces_of_elements():
+    b = ld.Builder.of(CRANE)
+    b.bushing("mount", "ground", "jib", stiffness=[1, 2, 3, 40, 50, 60])
+    crane = b.build()
+    tr = ld.simulate(crane, [0.1, 0.4], [0.0, 0.3], 0.05, dt=5e-3)
+    assert np.allclose(tr["spring.length"], tr["fold"], atol=1e-15)
+    assert np.allclose(tr["spring.rate"], tr["velocity:fold"], atol=1e-15)
+    assert np.allclose(tr["spring.force"], 4.0 * tr["fold"] + 0.3 * tr["velocity:fold"], atol=1e-14)
+    assert np.array_equal(tr["mount.force"][7], ld.element_states(crane, tr.q[7], tr.v[7])["mount"][2])
+    wind = tr["wind.force"]  # moves with time
+    assert np.allclose(wind[:, 3:], np.column_stack([np.sin(3.0 * tr.t), 0.0 * tr.t, 0.0 * tr.t + 0.2]), atol=1e-15)
+    runs = ld.simulate(crane, [[0.1, 0.4], [0.2, 0.3]], [0.0, 0.3], 0.05, dt=5e-3)
+    assert np.allclose(runs["spring.force"][0], tr["spring.force"], atol=1e-12)
+    assert runs["mount.force"].shape == (2, len(tr), 6)
+    with pytest.raises(InputError, match="did you mean 'spring.force'"):
+        assert tr["sprng.force"] is None

@@ -1,4 +1,5 @@
-"""What runs say by name, beyond coordinates: poses and twists of bodies, wrenches of constraints, inputs, energies.
+"""What runs say by name, beyond coordinates: poses and twists of bodies, wrenches of constraints, inputs, energies,
+and lengths, rates and forces of force elements.
 
 Functions take a run, one or many: t, q, v, a, tau with rows along any leading axes. Rows that are NaN, after the end
 of a run that failed, stay NaN.
@@ -9,13 +10,14 @@ import numpy as np
 from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
 from liedyn.mechanics.dynamics.joint_wrenches import names_of_joints, transmitted
-from liedyn.mechanics.elements.generalized import actuator_matrix, element_forces, moves_elements
+from liedyn.mechanics.elements.generalized import actuator_matrix, element_forces, element_states, moves_elements
 from liedyn.mechanics.tree.energy import kinetic_energy, potential_energy
 from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_dot
 from liedyn.model.packed import LOOP_TARGET, constraints_of
 
 AXES = "mx", "my", "mz", "fx", "fy", "fz"
+OF_ELEMENTS = "length", "rate", "force"
 ENERGIES = "kinetic", "potential", "energy"
 NOT_OF_ACTUATORS = 1e-9
 """Part of the largest force of a run that may be left of its generalised forces beyond those of the actuators."""
@@ -40,7 +42,23 @@ def column(run, name):
         return _wrench(run, what)
     if what and kind in KINDS:
         return KINDS[kind](run, robot_of(run, name), what)
-    return _place(name, run.coordinate_names + run.row_names + ENERGIES)
+    element, _, what = name.rpartition(".")
+    if what in OF_ELEMENTS and run._robot is not None and element in run._robot.element_names:
+        return _element(run, element)[OF_ELEMENTS.index(what)]
+    of_elements = () if run._robot is None else tuple(f"{each}.force" for each in run._robot.element_names)
+    return _place(name, run.coordinate_names + run.row_names + ENERGIES + of_elements)
+
+
+def _element(run, name):
+    """Length, rate and force of a force element at all rows."""
+    robot, t = run._robot, np.broadcast_to(run.t, run.q.shape[:-1])[..., None]
+
+    def rows(q, v, t):
+        if not moves_elements(robot):
+            return np.stack(element_states(robot, q, v)[name], axis=1)
+        return np.array([element_states(robot.at(float(now)), *each)[name] for (now,), *each in zip(t, q, v)])
+
+    return np.moveaxis(by_rows(rows, run.q, run.v, t), run.q.ndim - 1, 0)
 
 
 def _place(name, names):

@@ -198,7 +198,8 @@ class Trajectory:
 
         ``u:actuator``; ``pose:body`` (nt, 4, 4), ``twist:body``, ``twist_rate:body`` (nt, 6), in the body's frame, also
         of frames; ``wrench:x`` (nt, 6) of a joint, loop or contact, as in `joint_wrenches` and `constraint_wrenches`;
-        ``energy``, ``kinetic``, ``potential``.
+        ``spring.length``, ``spring.rate``, ``spring.force`` of a force element, as in `element_states`; ``energy``,
+        ``kinetic``, ``potential``.
         """
         if not isinstance(name, str):
             raise InputError(f"expected the name of a column, got {shown(name)}")
