@@ -197,7 +197,8 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
     turned = [joint.name for joint in joints if kinds[joint.name] == "revolute"
               and any(TURNS < abs(x) <= DEGREES for x in _limits(joint, "revolute").get("limits", ()))]
     if turned:
-        warn(f"{cut(path.name)}: limits of {listed(turned)} are more than two turns: are they in degrees? URDF has radians")
+        warn(f"{cut(path.name)}: limits of {listed(turned)} are more than two turns: are they in degrees? URDF has "
+             "radians")
     for what, names in left_out.items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
     for what, texts in strangers(URDF, root.xml).items():

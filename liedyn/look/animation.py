@@ -33,7 +33,7 @@ def animate(robot, t, q, path, speed=1.0, rate=25.0, progress=None):
     q : array_like, shape (nt, nq)
         Configurations [rad, m; quaternions (x, y, z, w)]. Each picture shows the last one before its time.
     path : str or Path
-        ``.gif``, or ``.mp4`` where FFmpeg is installed.
+        ``.gif``, or ``.mp4`` where FFmpeg is installed, by the system or by the extra `video`.
     speed : float
         Seconds of the motion per second of the animation.
     rate : float
@@ -78,8 +78,9 @@ def animate(robot, t, q, path, speed=1.0, rate=25.0, progress=None):
         raise InputError(f"t must have one time for each of {len(q)} configurations, got shape {t.shape}")
     if not (np.isfinite(t).all() and (np.diff(t) >= 0.0).all()):
         raise InputError("times must be finite and in order")
-    if path.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
-        raise LiedynError("pictures of .mp4 are made by FFmpeg, which is not installed: take .gif, or install ffmpeg")
+    if path.suffix.lower() == ".mp4" and _ffmpeg() is None:
+        raise LiedynError("pictures of .mp4 are made by FFmpeg, which is not installed: take .gif, or pip install "
+                          "'liedyn[video]', which brings one")
     length = float(t[-1] - t[0]) / speed
     if not length * rate < MOST_FRAMES:
         raise InputError(f"{length:g} s at {rate:g} pictures in a second are more than {MOST_FRAMES}: "
@@ -152,10 +153,23 @@ def _write_gif(path, pictures, rate):
     first.save(path, save_all=True, append_images=rest, duration=1000.0 / rate, loop=0)
 
 
+def _ffmpeg():
+    """The program of FFmpeg: that of the machine, or the one that imageio-ffmpeg brings; None if there is neither."""
+    found = shutil.which("ffmpeg")
+    if found is None:
+        try:
+            from imageio_ffmpeg import get_ffmpeg_exe
+
+            found = get_ffmpeg_exe()
+        except (ImportError, RuntimeError):  # not installed, or without a program for this machine
+            return None
+    return found
+
+
 def _write_mp4(path, pictures, rate):
     first = next(pictures)
     height, width = first.shape[:2]
-    command = ["ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgba", "-s", f"{width}x{height}",
+    command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgba", "-s", f"{width}x{height}",
                "-r", f"{rate:g}", "-i", "-", "-an", "-pix_fmt", "yuv420p", str(path)]
     with tempfile.TemporaryFile() as told:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=told, stderr=told) as ffmpeg:

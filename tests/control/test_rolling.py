@@ -221,7 +221,8 @@ def test_an_extended_filter_says_what_it_cannot_leave_out():
     given = dict(h=0.01, P=1e-3, Q=10.0, R=1e-5)
     with pytest.raises(InputError, match="d/dt velocity:steer depends on it.*name velocity:rear_wheel too"):
         ld.ExtendedKalmanFilter(BICYCLE, *falling(0.1, 0.1), outputs=["steer"], states=("lean", "steer"), **given)
-    upright = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, outputs=["steer"], states=("lean", "steer"), **given)
+    upright = ld.ExtendedKalmanFilter(BICYCLE, BICYCLE.home, AHEAD, outputs=["steer"], states=("lean", "steer"),
+                                      **given)
     upright.update([0.1])
     before = upright.q
     with pytest.raises(InputError, match="velocity:rear_wheel is left out, but velocity:.* depends on it here"):

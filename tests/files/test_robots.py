@@ -133,8 +133,8 @@ def test_feet_of_solo12_and_strokes_of_the_loader(robots):
     loader = robots["loader"]
     k = loader.coordinate_index("lift_rod")
     assert (loader.lower[k], loader.upper[k]) == (-0.32, 0.70)
-    found = ld.inverse_kinematics(loader, ld.PoseTarget("bucket", pose(loader, close(loader, loader.home, boom=-0.6), "bucket")),
-                               unreached="ignore")
+    low = pose(loader, close(loader, loader.home, boom=-0.6), "bucket")
+    found = ld.inverse_kinematics(loader, ld.PoseTarget("bucket", low), unreached="ignore")
     assert not found.reached and found.q[k] > -0.32 - 1e-9  # too low for the cylinder
 
 

@@ -133,10 +133,25 @@ def test_other_endings_and_missing_programs(run, tmp_path, monkeypatch):
     with pytest.raises(ld.InputError, match=r"\.gif or \.mp4, not 'a.avi'"):
         run.animate(tmp_path / "a.avi")
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(ld.LiedynError, match="FFmpeg, which is not installed"):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(ld.LiedynError, match=r"FFmpeg, which is not installed.*liedyn\[video\]"):
         run.animate(tmp_path / "a.mp4")
     with pytest.raises(ld.LiedynError, match="cannot write"):
         run.animate(tmp_path / "no" / "a.gif", rate=5.0)
+
+
+def test_a_film_without_an_ffmpeg_of_the_system(run, tmp_path, monkeypatch):
+    """As many pictures as asked for, of the loader, which moves."""
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    path = run.animate(tmp_path / "a.mp4", rate=20.0)
+    frames = imageio_ffmpeg.read_frames(str(path))
+    told = next(frames)
+    width, height = told["size"]
+    pictures = [np.frombuffer(each, np.uint8).reshape(height, width, 3) for each in frames]
+    assert told["fps"] == 20.0 and len(pictures) == int(np.ceil(20.0 * (run.t[-1] - run.t[0]))) + 1
+    assert (pictures[0][2, 2] > 250).all() and (pictures[0] < 200).any()  # white, and something on it
+    assert (np.abs(pictures[0].astype(int) - pictures[-1]) > 60).sum() > 100
 
 
 def test_a_table(run):

@@ -133,7 +133,8 @@ def _kept(models, asked, positions, inputs, outputs, reason):
     kept &= ~idle
     if not kept.any():
         raise InputError(f"states: nothing is left of {', '.join(asked)}: {reason.replace('it', 'them')}")
-    return _found(states, kept, {name: reason if idle[k] else NOT_ASKED for k, name in enumerate(states) if not kept[k]})
+    return _found(states, kept, {name: reason if idle[k] else NOT_ASKED
+                                 for k, name in enumerate(states) if not kept[k]})
 
 
 def _asked(models, asked, positions):

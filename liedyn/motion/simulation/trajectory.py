@@ -245,7 +245,7 @@ class Trajectory:
         Parameters
         ----------
         path : str or Path
-            ``.gif``, or ``.mp4`` where FFmpeg is installed.
+            ``.gif``, or ``.mp4`` where FFmpeg is installed, by the system or by the extra `video`.
         robot : Robot, optional
             The robot of the run: needed for trajectories that were loaded from a file.
         speed : float
