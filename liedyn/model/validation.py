@@ -75,9 +75,9 @@ def function(owner, key, value):
 
 
 def choice(owner, key, value, known):
-    """`value`, which must be one of the known names: all of them are said where none is much like it."""
+    """`value`, which must be one of the known names; of kinds all are said where none is much like it."""
     if not isinstance(value, str) or value not in known:
-        near = isinstance(value, str) and near_names(value, known, like=ALIKE)
+        near = key != "kind" or isinstance(value, str) and near_names(value, known, like=ALIKE)
         told = suggestion(value, known) if near else f"known: {listed(known, most=20)}"
         raise ModelError(f"{owner}, {key}: unknown {shown(value)}, {told}")
     return value
