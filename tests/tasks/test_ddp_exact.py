@@ -193,3 +193,21 @@ def test_what_has_no_second_derivatives_is_said():
             ld.ddp(robot, robot.home, np.zeros(robot.nv), ld.Cost(), 5, 0.01, hessian="exact")
     with pytest.raises(ld.InputError, match="hessian"):
         ld.ddp(FIVE_BAR, FIVE_BAR.home, np.zeros(4), ld.Cost(), 5, 0.01, hessian="newton")
+
+
+def test_a_controller_with_exact_second_derivatives():
+    """The same inputs as by Gauss and Newton, from fewer iterations of the first plan; and what has none is said."""
+    home, rest = FIVE_BAR.home, np.zeros(4)
+    goal = ld.close(FIVE_BAR, home, q1=home[0] + 0.8, q2=home[1] - 0.56)
+    hold = ld.inverse_dynamics(FIVE_BAR, home, rest, [0.0, 0.0]).u
+    cost = ld.Cost(Q={"velocity:q1": 1.0, "velocity:q2": 1.0}, R=1e-2, q=goal, u=hold, terminal_Q=10.0)
+    plain, exact = (ld.MPC(FIVE_BAR, home, rest, cost, 40, 0.02, method="midpoint", iterations=30, tolerance=1e-9,
+                           hessian=each) for each in ("gauss-newton", "exact"))
+    for t in (0.0, 0.02):
+        found = [mpc(t, home, rest) for mpc in (plain, exact)]
+        np.testing.assert_allclose(*found, rtol=0, atol=1e-3 * np.abs(found[0]).max())
+        assert exact.status == plain.status == "converged" and exact.iterations < plain.iterations
+        assert exact.plan.cost == pytest.approx(plain.plan.cost, rel=1e-6)
+    disk = ld.load("rolling_disk")
+    with pytest.raises(ld.InputError, match="phases of contacts, or rolling"):
+        ld.MPC(disk, disk.home, np.zeros(disk.nv), ld.Cost(), 5, 0.01, method="midpoint", hessian="exact")

@@ -29,7 +29,7 @@ from liedyn.tasks.planning.step import copy_vector, owned_in_phase, put_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from liedyn.model.robot import Robot
     from liedyn.tasks.planning.plan import Plan
@@ -120,6 +120,8 @@ class MPC(Feedback, Travelling):
     penalty : float, optional
         Penalty of violated limits of states, per square of a unit: it is constant after the first plan. Default: the
         cost of the first plan, or the largest weight of the cost.
+    hessian : {"gauss-newton", "exact"}
+        As for `ddp`: exact second derivatives of the steps, of trees and closed loops, without a schedule.
 
     Attributes
     ----------
@@ -165,10 +167,11 @@ class MPC(Feedback, Travelling):
                  limits: Limits | None = None, method: str = "euler", independent: IndependentNames = None,
                  iterations: int = 8, tolerance: float = 1e-6, limit_tolerance: float = 1e-4,
                  penalty: float | None = None, budget: float | None = None,
-                 schedule: Sequence[Phase] | None = None) -> None:
+                 schedule: Sequence[Phase] | None = None,
+                 hessian: Literal["gauss-newton", "exact"] = "gauss-newton") -> None:
         self._cost, self._limits, self._steps = cost, limits, whole("steps", steps, 1)
         self._schedule, self._now, self._step = schedule_of(schedule), 0 if schedule is None else NOW, 0
-        self._given_to_solver = robot, q, v, h, limits, method, independent
+        self._given_to_solver = robot, q, v, h, limits, method, independent, hessian
         self._solver = self._solver_at(0, 0.0)
         self._most, self.iterations = whole("iterations", iterations, 1), 0
         self._budget = np.inf if budget is None else positive("budget", budget)
@@ -194,9 +197,9 @@ class MPC(Feedback, Travelling):
 
     def _solver_at(self, step, t):
         """The search for plans that begin with step `step`, for the cost at time t."""
-        robot, q, v, h, limits, method, independent = self._given_to_solver
+        robot, q, v, h, *options = self._given_to_solver
         steps = self._steps if self._schedule is None else phases_ahead(self._schedule, step, self._steps)
-        return Solver(robot, q, v, self._cost_at(t), steps, h, limits, method, independent)
+        return Solver(robot, q, v, self._cost_at(t), steps, h, *options)
 
     def _begin_anew(self):
         """Initial guess: the inputs of the cost; along a schedule at rest in the first state, closed in all phases."""
