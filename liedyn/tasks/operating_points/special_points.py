@@ -166,7 +166,9 @@ class _Step:
                 found.append((s, "turning point"))
         elif ends[0] * ends[1] < 0.0 and not found:
             found = [self.branch_point(s) for s in self.extrema()]
-        for s, kind, *frequency in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
+        ends = self.unstable(0.0), self.unstable(h)
+        explained = any(self.explains(s, *ends) for s, *_ in found)
+        for s, kind, *frequency in () if explained else self.changes(0.0, h, *ends):
             if kind and (frequency or all(abs(s - each[0]) > TOGETHER * h for each in found)):
                 found.append((s, kind, "", None, *frequency))
         found = sorted(found, key=lambda each: each[0])
@@ -239,6 +241,16 @@ class _Step:
 
     def unstable(self, s):
         return _unstable(self.at(s), self.size)
+
+    def explains(self, s, at_start, at_end):
+        """True if one eigenvalue changes sides within the step, a real one at the turning or branch point s."""
+        aside = TOGETHER * self.h
+        while abs(at_start - at_end) == 1 and aside < NEARBY * self.h:
+            before, after = max(s - aside, 0.0), min(s + aside, self.h)
+            if (self.unstable(before), self.unstable(after)) == (at_start, at_end):
+                return True
+            aside *= 8.0
+        return False
 
     def changes(self, low, high, at_low, at_high):
         """Where the number of unstable eigenvalues changes, as `to_the_axis` returns it."""
