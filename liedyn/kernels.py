@@ -89,7 +89,7 @@ forces of the actuators for accelerations w_dot of coordinates of the tree, and 
     ...     R, T, work = driving
     ...     return kernels.inverse_dynamics(model, q, v, -2.0 * v[:2], np.empty(0), R, T, 1e-8, work, tau, a, lam)[0]
     >>> tau, a, lam = np.empty(4), np.empty(4), np.empty(5)
-    >>> hold(five_bar.packed, kernels.driving(five_bar), five_bar.home, np.zeros(4), tau, a, lam) == kernels.OK
+    >>> hold(five_bar.packed, kernels.driving(five_bar), q, np.zeros(4), tau, a, lam) == kernels.OK
     True
 
 `f_ext` is an empty array, or one wrench per *link* of the packed model in the frame of that link, 6 n numbers. `work`

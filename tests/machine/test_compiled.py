@@ -249,6 +249,35 @@ def test_threads_of_users_reach_late_kernels(tmp_path):
         assert result.stdout == "True\n"
 
 
+KINDS = """
+import numpy as np, liedyn as ld
+from numba import types
+from liedyn.machine.compiled import jit
+from liedyn.machine.compiled.translation import Waiting
+
+def is_usual(kind):
+    if isinstance(kind, types.Array):
+        return kind.mutable and kind.layout == "C"
+    return all(map(is_usual, kind)) if isinstance(kind, types.BaseTuple) else True
+
+loop, arm = ld.load("five_bar"), ld.load("panda")
+rest, many = np.zeros(4), np.tile(arm.home, (3, 1))
+ld.save(loop, {path!r})
+ld.load({path!r})
+ld.inverse_dynamics(loop, loop.home, rest, [0.1, 0.2], active=["q1", "q2"])
+ld.differential_inverse_kinematics(arm, many, ld.PointTarget("panda_hand", [0.3, 0.3, 0.3]), 0.01)
+ld.simulate(loop, loop.home, rest, 0.01, progress=False)
+print(len([k for k in jit.KERNELS if k.overloads]) > 10,
+      *(k.__name__ for k in jit.KERNELS for kinds, found in k.overloads.items()
+        if not isinstance(found.entry_point, Waiting) and not all(map(is_usual, kinds))))
+"""
+
+
+def test_kernels_are_compiled_for_one_kind_of_array(tmp_path):
+    """For arrays that cannot be written, as `robot.home`, or are in Fortran's order, they would be compiled again."""
+    assert process(KINDS.format(path=str(tmp_path / "loop.toml")), **KEPT).stdout.split() == ["True"]
+
+
 # ---- what is shown
 
 

@@ -68,7 +68,7 @@ def test_every_cut_joint(kind):
 def test_bundled_machines(name):
     """Some have bodies of 1e-11 kg m^2 beside bodies of 1 kg m^2, and forces balance to rounding in the latter."""
     robot = robot_named(name)
-    v, tau, a, lam = agree(robot, robot.home, 1e-9)
+    v, tau, a, lam = agree(robot, robot.home.copy(), 1e-9)
     M, h = crba.crba(robot, robot.home), rnea.rnea(robot, robot.home, v, 0 * v)
     left = M @ a + h + constraint_jacobian(robot, robot.home).T @ lam - tau
     assert np.abs(left).max() < 1e-12 * max(np.abs(tau).max(), np.abs(M).max() * np.abs(a).max())
@@ -99,7 +99,7 @@ def test_zero_and_repeated_rows():
     """Rows of constraints that are switched off are zero, and so are their multipliers; repeated rows share theirs."""
     robot = robot_named("stewart")
     v, tau = moving_state(robot, robot.home)
-    M, h, G, _, _, gamma = terms_kernel(robot.packed, robot.home, v, NONE)
+    M, h, G, _, _, gamma = terms_kernel(robot.packed, robot.home.copy(), v, NONE)
     off = slice(3, 9)
     G[off], gamma[off] = 0.0, 0.0
     G[12], gamma[12] = 2.0 * G[0], 2.0 * gamma[0]
@@ -152,7 +152,7 @@ def test_massless_bodies_that_constraints_hold():
 def test_motion_without_mass_is_reported():
     robot = robot_named("five_bar")
     v, tau = moving_state(robot, robot.home)
-    M, h, G, _, _, gamma = terms_kernel(robot.packed, robot.home, v, NONE)
+    M, h, G, _, _, gamma = terms_kernel(robot.packed, robot.home.copy(), v, NONE)
     assert solved(robot, 0.0 * M, h, G, gamma, tau)[0] == SINGULAR_INERTIA
     assert solved(robot, 0.0 * M, h, 0.0 * G, gamma, tau)[0] == SINGULAR_INERTIA
 

@@ -26,7 +26,7 @@ def moving(name):
         robot, q = closed_mechanism(name)
     else:
         robot = bundled(name)
-        q = robot.home
+        q = robot.home.copy()  # for arrays that cannot be written kernels would be compiled again
     v, tau = moving_state(robot, q)
     return terms_kernel(robot.packed, q, v, NO_FORCES), tau
 

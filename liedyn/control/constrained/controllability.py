@@ -149,7 +149,7 @@ def actuation(robot, active, q):
             raise InputError(f"unknown active joint {shown(name)}, {suggestion(name, known)}")
         driven += family
     driven = list(dict.fromkeys(driven))
-    return tuple(robot.velocity_names[k] for k in driven), np.eye(robot.nv)[:, driven]
+    return tuple(robot.velocity_names[k] for k in driven), np.ascontiguousarray(np.eye(robot.nv)[:, driven])
 
 
 def is_constant(robot, active):

@@ -199,7 +199,7 @@ def element_slopes(robot, q, v, u, lead):
     u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
     one = make_slopes(laws, rows)
     found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))
-    slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.ascontiguousarray(u), found.rows,
+    slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.array(u, order="C"), found.rows,
                  found.by_numbers, found.owners)
     return found
 

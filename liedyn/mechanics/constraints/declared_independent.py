@@ -25,7 +25,8 @@ def fitting(robot, file):
     only, the velocities. If home cannot be closed nothing is checked.
     """
     rng, q, trouble, none = np.random.default_rng(0), robot.home, "", np.empty(0, np.int64)
-    free = Target(Held(np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64), none, none), q, np.empty(0))
+    free = Target(Held(np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64), none, none), q.copy(),
+                  np.empty(0))
     for k in range(1 + ELSEWHERE):
         here = q.copy() if k == 0 else integrate(robot, q, ASIDE * rng.normal(size=robot.nv))
         here, status = closed_from(robot, here, free, OPEN)

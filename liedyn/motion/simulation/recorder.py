@@ -143,7 +143,8 @@ class Recorder:
             a, tau, active = v.copy(), v.copy(), np.empty((0, len(robot.constraint_names)), np.int64)
         (kinetic, potential), residual = energies_at(robot, q, v), np.zeros((2, len(t), 1))
         if len(t):
-            residual = row_states(PackedModel(robot.packed.ints.copy(), robot.packed.floats.copy()), active, t, q, v)
+            residual = row_states(PackedModel(robot.packed.ints.copy(), robot.packed.floats.copy()),
+                                  np.ascontiguousarray(active), t, q, v)
         position, velocity = (np.abs(rows).max(axis=1, initial=0.0) for rows in residual)
         condition, input_work, other_work = (scalars[:, k].copy() for k in (CONDITION, INPUT_WORK, OTHER_WORK))
         return Trajectory(

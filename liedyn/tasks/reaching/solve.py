@@ -266,7 +266,7 @@ def rows_for_targets(robot, packed, q, posture, name):
     def spread(x, lead_of_x):
         if lead_of_x != lead:
             x = np.broadcast_to(x.reshape((*lead_of_x, x.shape[-1])), (*lead, x.shape[-1]))
-        return np.array(x.reshape(count, x.shape[-1]))
+        return np.array(x.reshape(count, x.shape[-1]), order="C")
 
     q = spread(rows[0], own)
     return lead, q, spread(rows[1], own) if len(rows) > 1 else np.empty((count, 0)), spread(packed.goals, wanted)
