@@ -27,7 +27,7 @@ from liedyn.machine.errors import ConditionWarning
 from liedyn.model.kinds import JOINT_KINDS
 
 BUNDLED = ("five_bar", "four_bar", "four_bars", "loader", "bricard", "parallel_five_bar", "rolling_disk",
-           "shopping_cart", "rolling_spheres", "arm_on_slider", "slider_crank")
+           "shopping_cart", "rolling_spheres", "arm_on_slider", "slider_crank", "cassie_like", "stewart", "delta")
 OWN = {"ball": ball, "floating": floating, "geared": geared}
 RANDOM = 6
 """Random mechanisms of the command, besides those above."""

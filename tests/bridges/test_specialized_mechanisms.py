@@ -9,8 +9,10 @@ from test_generate_c import ball, floating, geared
 from tree_cases import bundled
 
 import liedyn as ld
+from liedyn.bridges.specialization import mechanism_programs, program_module
 from liedyn.bridges.specialization.references import closed_rows
 from liedyn.kernels import SCALAR
+from liedyn.machine.program import llvm_lines
 from liedyn.machine.program.evaluate import guards_hold
 
 ROBOTS = {
@@ -155,6 +157,37 @@ def test_an_error_names_the_state():
         fast.forward_dynamics(q, v, tau)
 
 
+def test_programs_in_parts(monkeypatch):
+    """A program in many functions, which hand on numbers to each other, for one state and for registers of them."""
+    monkeypatch.setattr(llvm_lines, "LONGEST", 30)
+    monkeypatch.setattr(program_module, "source_stamp", lambda origin: None)  # nothing from the cache
+    robot = bundled("five_bar")
+    fast, (q, v, tau) = ld.specialize(robot, at=robot.home), moving_states(robot, 20, 0.3)
+    (trace,) = fast._programs.traces("linearize", ("A", "B", "f0"))
+    assert program_module.program_text(trace).count("\npart\n") > 40
+    expected, found = linearized(fast, q, v, tau), fast.linearize(q, v, tau)
+    run, condition, good = fast.kernels.linearize, np.empty(1), np.empty(1)
+    for name, x in zip(("A", "B", "f0"), found):
+        assert off(x, getattr(expected, name)).max() < 1e-10, name
+    one = [np.empty_like(x[0]) for x in found]
+    run(SCALAR, q[7], v[7], tau[7], *one, condition, good)
+    assert good[0] == 1.0 and all(off(x[None], y[7:8]).max() < 1e-12 for x, y in zip(one, found))
+    run(SCALAR, q[7] + 0.1, v[7], tau[7], *one, condition, good)
+    assert good[0] == 0.0
+
+
+def test_large_mechanism():
+    """40,000 operations, with nine digits; and a state off the loops, which the general kernel refuses."""
+    robot = bundled("cassie_like")
+    fast, (q, v, tau) = ld.specialize(robot, at=ld.close(robot, robot.home)), moving_states(robot, 100, 0.2)
+    expected, found = linearized(fast, q, v, tau), fast.linearize(q, v, tau)
+    for name, x in zip(("A", "B", "f0"), found):
+        assert off(x, getattr(expected, name)).max() < 1e-9, name
+    q[5, 3] += 1e-3
+    with pytest.raises(ld.ClosureError, match="state 5"):
+        fast.linearize(q, v, tau)
+
+
 def test_given_references():
     robot = bundled("five_bar")
     q, v, tau = moving_states(robot, 50, 1.5)
@@ -177,14 +210,15 @@ def test_refused():
         fast.linearize(*[bundled("five_bar").home] * 3, out=[np.empty(1)])
 
 
-def test_large_trees():
+def test_large_trees(monkeypatch):
     """Beyond the size for which recursions are written in registers of columns, up to a longest program."""
     robot = bundled("solo12")
     fast, rng = ld.specialize(robot), np.random.default_rng(2)
     q, (v, a) = ld.random_configuration(robot, rng, 40), rng.normal(size=(2, 40, robot.nv))
     assert off(fast.rnea(q, v, a), ld.rnea(robot, q, v, a)).max() < 1e-12
+    monkeypatch.setattr(mechanism_programs, "LONGEST", 10_000)
     with pytest.raises(ld.InputError, match="a program of [0-9]* operations, more than"):
-        ld.specialize(bundled("talos")).aba_derivatives(*[np.zeros(38)] * 3)
+        fast.aba_derivatives(q, v, a)
 
 
 SECOND = """

@@ -34,7 +34,7 @@ def {name}_{letter}_states(begin, end, {arrays}, good, verdict):
     for b in range(begin, end, _side.WIDTH):
         {check}
         {gather}
-        {name}_{letter}(_side.LANES, {lanes}, good_w)
+        _lines_{letter}(_side.LANES, ({lanes}, good_w))
         {scatter}
         for k in range(min(_side.WIDTH, end - b)):
             good[b + k] = good_w[k]

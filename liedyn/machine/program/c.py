@@ -4,10 +4,10 @@ A function computes its results, and asks all guards. If one does not hold, or a
 not numbers and the code says so: there is no wrong result without a notice.
 """
 import math
-from collections import defaultdict
 from typing import NamedTuple
 
 from liedyn.machine.program.expressions import CALL, INPUT, NEGATE, SELECT, Expression, value_of
+from liedyn.machine.program.parts import divided
 
 LONGEST = 1500
 """Operations of a part: time and memory of compilers grow faster than a function."""
@@ -166,64 +166,11 @@ def split(trace, language, longest=LONGEST):
     parts : list of SourcePart
     count : int
     """
-    order, stores = scheduled(trace)
-    blocks = [order[k:k + longest] for k in range(0, len(order), longest)] or [[]]
-    defined, last = {}, {}
-    for k, block in enumerate(blocks):
-        for x in block:
-            if isinstance(x, Expression):
-                defined[x.number] = last[x.number] = k
-            for y in _read(x):
-                last[y.number] = k
-    slots, count = _slots(blocks, defined, last)
-    return [_part(block, k, defined, slots, stores, language) for k, block in enumerate(blocks)], count
+    parts = divided(trace, longest)
+    return [_part(parts, k, language) for k in range(len(parts.lines))], parts.count
 
 
-def scheduled(trace):
-    """What is used of a program, in order: expressions, and guards where their numbers are known; and the places in
-    result arrays of each expression, by number, and of constants, by value."""
-    roots = [y for values in trace.results.values() for y in values]
-    guards, stores = defaultdict(list), defaultdict(list)
-    for guard in trace.program.guards:
-        both = [x for x in guard[:2] if isinstance(x, Expression)]
-        guards[max((x.number for x in both), default=-1)].append(guard)
-        roots += both
-    for name, values in trace.results.items():
-        for k, x in enumerate(values):
-            stores[x.number if isinstance(x, Expression) else -1].append((name, k, x))
-    used, order = trace.program.used_by(roots), []
-    for x in trace.program:
-        if x.number in used:
-            if x.operation != INPUT:
-                order.append(x)
-            order += guards[x.number]
-            if x.operation == INPUT:
-                order += [(name, k, x) for name, k, _ in stores.pop(x.number, ())]
-    return order + stores.pop(-1, []), stores
-
-
-def _read(x):
-    """The computed expressions that a line reads."""
-    arguments = x.arguments if isinstance(x, Expression) else x
-    return [y for y in arguments if isinstance(y, Expression) and y.operation != INPUT]
-
-
-def _slots(blocks, defined, last):
-    """Places for numbers that later blocks read, each free again after the last of them; and their count."""
-    slots, free, count, leaving = {}, [], 0, defaultdict(list)
-    for k, block in enumerate(blocks):
-        for x in block:
-            if isinstance(x, Expression) and last[x.number] > k:
-                if not free:
-                    free.append(count)
-                    count += 1
-                slots[x.number] = free.pop()
-                leaving[last[x.number]].append(slots[x.number])
-        free += leaving[k]
-    return slots, count
-
-
-def _part(block, k, defined, slots, stores, language):
+def _part(parts, k, language):
     lines, arrays = [], set()
 
     def text(x):
@@ -232,16 +179,16 @@ def _part(block, k, defined, slots, stores, language):
         if x.operation == INPUT:
             arrays.add(x.arguments[0])
             return f"{x.arguments[0]}[{x.arguments[1]}]"
-        if defined[x.number] != k:
+        if parts.defined[x.number] != k:
             arrays.add("w")
-            return f"w[{slots[x.number]}]"
+            return f"w[{parts.slots[x.number]}]"
         return f"x{x.number}"
 
     def store(name, at, x):
         arrays.add(name)
         lines.append(f"{name}[{at}] = {text(x)};")
 
-    for x in block:
+    for x in parts.lines[k]:
         if not isinstance(x, Expression):
             if isinstance(x[0], str):
                 store(*x)
@@ -249,11 +196,11 @@ def _part(block, k, defined, slots, stores, language):
                 lines.append(f"good &= {language.comparison(x, text)};")
             continue
         lines.append(f"const {language.real} x{x.number} = {formula(x, text, language)};")
-        for name, at, _ in stores.get(x.number, ()):
+        for name, at, _ in parts.stores.get(x.number, ()):
             store(name, at, x)
-        if x.number in slots:
+        if x.number in parts.slots:
             arrays.add("w")
-            lines.append(f"w[{slots[x.number]}] = x{x.number};")
+            lines.append(f"w[{parts.slots[x.number]}] = x{x.number};")
     return SourcePart(lines, arrays)
 
 
