@@ -210,6 +210,16 @@ def test_failures_keep_what_there_is():
     assert error.value.violations and max(error.value.violations.values()) > 1e-3
 
 
+def test_what_is_left_after_the_last_mesh(monkeypatch):
+    """All digits of the error, what to do, and the motion so far."""
+    monkeypatch.setattr("liedyn.tasks.optimal_motion.optimize.NEW_MESHES", 1)
+    with pytest.raises(ld.OptimizationError, match=r"its error 0\.000\d{4,} there is above tolerance=1e-14: .*"
+                                                   "larger tolerance where forces jump") as caught:
+        ld.optimize_motion(slider(1.0), [0.0], [1.0], duration=(0.5, 5.0), cost="time", intervals=5,
+                           tolerance=1e-14, progress=False)
+    assert abs(caught.value.motion.duration - 2.0) < 0.1
+
+
 @pytest.mark.parametrize("options, match", [
     (dict(settings=3), "settings must be a dict"), (dict(settings={3: 1.0}), "by name"),
     (dict(iterations=0), "iterations"), (dict(feasibility=0.0), "feasibility"), (dict(optimality=-1.0), "optimality"),
