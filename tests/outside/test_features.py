@@ -1,4 +1,4 @@
-"""The table "what liedyn can": each line of code runs, or is at least code where it would take long or need a device."""
+"""The table "what liedyn can": each line of code runs, or is at least code where that takes long."""
 import re
 from pathlib import Path
 

@@ -105,8 +105,8 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
     tolerance : float or None
         Largest error of an interval, see ``errors`` of `OptimalMotion`: intervals with a larger error are divided, and
         the program is solved again from there. So are intervals in which a coordinate, a speed or a path function
-        exceeds its limits between nodes by more than 0.1 %, as long as that helps. Forces that jump, as those of motions
-        in least time, want many intervals: take 1e-3 there. None: the mesh is not refined.
+        exceeds its limits between nodes by more than 0.1 %, as long as that helps. Forces that jump, as those of
+        motions in least time, want many intervals: take 1e-3 there. None: the mesh is not refined.
     solver : str or NLPSolver
         ``"liedyn"``, the library's own interior-point method, ``"scipy"``, or ``"ipopt"`` (``liedyn[optimize]``); with
         options an `NLPSolver`, such as ``ld.NLPSolver("ipopt", iterations=50)``.
@@ -256,7 +256,8 @@ def _improve(program, z, setting, guess, warm, tolerance, began):
             warm = None
     what, remedy = f"its error {errors.max():.4g} there is above tolerance={tolerance:g}", ""
     if leaping.any():
-        what = f"leaps at {motion.knots[leaping.argmax() + 1]:.4g} s to another branch of the mechanism's configurations"
+        at = motion.knots[leaping.argmax() + 1]
+        what = f"leaps at {at:.4g} s to another branch of the mechanism's configurations"
     else:
         remedy = "; or take a larger tolerance where forces jump, as in motions of least time"
         if errors.max() <= tolerance:
