@@ -37,6 +37,26 @@ def test_first_order():
     assert errors[0] < 4e-3 and errors[1] < 1e-3
 
 
+@pytest.mark.parametrize("e", [0.0, 0.4])
+@pytest.mark.parametrize("height", [0.41, 0.437, 0.452])
+def test_landings_without_friction_leave_what_is_along_the_surface(height, e):
+    """Wherever within its step a body lands: neither its horizontal speed nor its spin pays for the landing."""
+    b = ld.Builder("puck")
+    b.body("puck", mass=3.0, inertia=(0.02, 0.02, 0.02))
+    b.joint("j", "free", "ground", "puck")
+    b.constraint("floor", "sphere_on_plane", "ground", "puck", radius=0.1, unilateral=True, restitution=e)
+    robot = b.build()
+    q, v = robot.neutral.copy(), [0.7, -1.0, 2.0, 3.0, 0.5, 0.0]
+    q[6] = 0.1 + height
+    tr = ld.simulate(robot, q, v, 1.2, method="moreau", dt=2e-3)
+    ends = ld.simulate(robot, q, v, 1.2)  # which locates impacts
+    along = [ld.pose(robot, x.q[-1], "puck")[:3, :3] @ x.v[-1, 3:] for x in (tr, ends)]
+    np.testing.assert_allclose(along, [[3.0, 0.5, 0.0]] * 2, atol=1e-8)
+    np.testing.assert_allclose(np.linalg.norm(tr.v[-1, :3]), np.linalg.norm(v[:3]), rtol=1e-10)
+    assert tr.energy[-1] == pytest.approx(ends.energy[-1], abs=1e-7)
+    check_laws(robot, tr)
+
+
 @pytest.mark.parametrize("beyond", [-1e-3, 1e-3])
 def test_friction_angle(beyond):
     mu = 0.5

@@ -20,7 +20,9 @@ price is first order in these steps.
 
 A contact that would close slowly within the step is lowered to its surface: u_n^+ >= -2 gap / h instead of Newton's
 law, so that it comes to rest on the surface. In such a step energy may grow by no more than the work done: the
-potential energy that impulses and projections have added is subtracted from the speed along their displacement.
+potential energy that impulses and projections have added is subtracted from the speed along their displacement. Other
+speeds change only if energy would grow although contacts have dissipated some: they are not slowed down because an
+instant of contact is known to a step only, so that a frictionless landing leaves what is along the surface.
 
 For joints with so much damping that explicit steps would be unstable, the free motion uses the midpoint
 q_m = q exp(h v / 2),
@@ -213,10 +215,10 @@ def keep_rests(model, settings, work, use, q, v):
 
 
 @kernel
-def bound_energy(model, settings, work, allowed, room, q, v):
+def bound_energy(model, settings, work, allowed, lost, room, q, v):
     """Reduces the speed along room.half, where impulses have moved q, until the energy at (q, v) is within its bound.
 
-    Velocities orthogonal to it are reduced only if that does not suffice.
+    Velocities orthogonal to it are reduced only if it then exceeds the bound by more than contacts have `lost`.
     """
     along, excess = room.half, energy_of(model, work, q, v) - allowed
     if excess > 0.0 and largest_size(along) > NOISE:
@@ -231,8 +233,8 @@ def bound_energy(model, settings, work, allowed, room, q, v):
             keep_rests(model, settings, work, room.use, q, v)
     total = energy_of(model, work, q, v)
     kinetic = total - energy_of(model, work, q, work.zero)
-    if total > allowed and kinetic > 0.0:
-        v *= math.sqrt(max(0.0, 1.0 - (total - allowed) / kinetic))
+    if total > allowed + lost and kinetic > 0.0:
+        v *= math.sqrt(max(0.0, 1.0 - (total - allowed - lost) / kinetic))
 
 
 @kernel
@@ -272,7 +274,7 @@ def impulse_row(model, settings, work, rows, k, stiff, contacts, room):
         for c in (INPUT_WORK, OTHER_WORK):
             allowed += rows.scalars[k + 1, c] - rows.scalars[k, c]
         difference_kernel(model, room.q, q_new, room.half)
-        bound_energy(model, settings, work, allowed, room, q_new, v_new)
+        bound_energy(model, settings, work, allowed, max(0.0, -given), room, q_new, v_new)
     rows.a[k + 1] = (v_new - v) / h
     rows.lam[k + 1] = room.force / h
     rows.scalars[k + 1, CONDITION] = np.nan
