@@ -24,7 +24,7 @@ from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place,
 from liedyn.machine.compiled.objects import is_none, new_array, numbers, scratch
 from liedyn.machine.compiled.objects import integer as python_integer
 from liedyn.machine.linalg.dense import largest_size
-from liedyn.machine.linalg.gauss_jordan import add_product, at, clear, padded, scale_row, solve_rows
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, at, clear, padded, scale_row, solve_rows
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, integers_in, load, store, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import pose_and_jacobian
@@ -125,7 +125,7 @@ def largest_eigenvalue(A, squared):
         scale_row(A, i, 1.0 / trace)
     for _ in range(SQUARINGS):
         clear(squared)
-        add_product(SCALAR, 1.0, A, n, A, squared)
+        add_products_in_registers(A, 0, A.shape[1], 1, n, n, A, squared)
         for j in range(A.size):
             store(SCALAR, A, j, load(SCALAR, squared, j))
     power = 0.0
@@ -142,16 +142,15 @@ def extreme_eigenvalues(model, e, c, G, S, work):
     A, B = take_matrix(work, count, padded(count)), take_matrix(work, count, padded(count))
     put_dependence(model, e, c, C)
     clear(A)
+    clear(B)
     for i in range(count):
         for k in range(count):
             C[i, count + k] = at(S, i, count + k)
     put_products(model, e, c, G, S)
     for i in range(count):
         for k in range(count):
-            x = 0.0
-            for l in range(count):
-                x += at(S, i, l) * at(C, l, k)
-            A[i, k] = x
+            B[i, k] = at(C, i, k)
+    add_products_in_registers(S, 0, S.shape[1], 1, count, count, B, A)
     largest = largest_eigenvalue(A, B)
     if not solve_rows(SCALAR, C):
         return largest, np.inf
