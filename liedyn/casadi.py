@@ -10,10 +10,10 @@
 
 A state is a column, several are several columns: functions of n of them are one call of liedyn's batches, and have
 block-diagonal Jacobians. Derivatives are the library's own, exact to rounding. Those of `rnea`, `pose`,
-`forward_kinematics` and, for trees, `forward_dynamics` have derivatives themselves, so that Ipopt has exact Hessians;
-with others let it approximate them, ``{"ipopt.hessian_approximation": "limited-memory"}``. Functions are computed on MX
-and on numbers, not on SX, which cannot call back. They live as long as Python does, as expressions do not keep them
-alive.
+`forward_kinematics` and `forward_dynamics`, with loops too, have derivatives themselves, so that Ipopt has exact
+Hessians; with others let it approximate them, ``{"ipopt.hessian_approximation": "limited-memory"}``. Functions are
+computed on MX and on numbers, not on SX, which cannot call back. They live as long as Python does, as expressions do
+not keep them alive.
 Needs CasADi: the extra ``casadi``.
 """
 # mypy: ignore-errors

@@ -10,8 +10,8 @@
 
 Derivatives are the library's own, exact to rounding. A function calls back to liedyn on the host, once for a whole
 batch (`jax.pure_callback`); its tangents are products with matrices that come back with it, so JAX transposes them for
-the reverse direction. Those of `rnea`, `pose`, `forward_kinematics` and, for trees, `forward_dynamics` have derivatives
-themselves, exact too: ``jax.hessian``. Needs JAX: the extra ``jax``.
+the reverse direction. Those of `rnea`, `pose`, `forward_kinematics` and `forward_dynamics`, with loops too, have
+derivatives themselves, exact too: ``jax.hessian``. Needs JAX: the extra ``jax``.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@
     >>> tau.grad.shape
     torch.Size([7])
 
-Derivatives are the library's own, exact to rounding. Those of `rnea`, `pose`, `forward_kinematics` and, for trees,
-`forward_dynamics` have derivatives themselves: ``torch.func.hessian``. Tensors are on the CPU. liedyn computes
-in double precision: tensors of other precisions are converted, and results are of the precision that PyTorch gives to
-operations on all the arguments, so that of float32 alone they are float32. Needs PyTorch: the extra ``torch``.
+Derivatives are the library's own, exact to rounding. Those of `rnea`, `pose`, `forward_kinematics` and
+`forward_dynamics`, with loops too, have derivatives themselves: ``torch.func.hessian``. Tensors are on the CPU. liedyn
+computes in double precision: tensors of other precisions are converted, and results are of the precision that PyTorch
+gives to operations on all the arguments, so that of float32 alone they are float32. Needs PyTorch: the extra ``torch``.
 """
 # mypy: ignore-errors
 

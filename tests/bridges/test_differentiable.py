@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from comparison import off
 from mechanisms import MOVING_KINDS, random_tree
+from numba import njit
 from test_energy import STENCIL
 
 import liedyn as ld
@@ -102,10 +103,54 @@ def test_second_derivatives_by_numbers(robot, name):
                 assert np.abs(found - each).max() <= 1e-9 * max(1.0, np.abs(each).max())
 
 
+@pytest.mark.parametrize("name", [*LOOPS, "springs"])
+def test_second_derivatives_of_constrained_dynamics(name):
+    """By every coordinate alone, also where that opens the loops; multipliers where all rows count."""
+    robot = springs() if name == "springs" else ld.load(name)
+    operation, rng = operations.forward_dynamics(robot), np.random.default_rng(4)
+    x = arguments(operation, rng, 2)
+    if robot.row_names:
+        x = *consistent(robot, rng, 2), rng.normal(size=(2, robot.nv))
+    second, redundant = operation.second(*x), False
+    if robot.row_names:
+        redundant = ld.forward_dynamics(robot, *x).rank[0] < len(robot.row_names)
+    for i, along in enumerate(rng.normal(size=each.shape) for each in x):
+
+        def blocks(t, i=i, along=along):
+            return operation.differentiate(*x[:i], x[i] + t * along, *x[i + 1:])[1]
+
+        moved = [(45.0 * (b - a) - 9.0 * (d - c) + (f - e)) / 0.06 for a, b, c, d, e, f in zip(
+            *(blocks(t) for t in (-1e-3, 1e-3, -2e-3, 2e-3, -3e-3, 3e-3)))]
+        for k, each in enumerate(moved[:3 if redundant else 6]):
+            found = (second[3 * k + i] @ along[:, None, :, None])[..., 0]
+            assert np.abs(found - each).max(initial=0.0) <= 1e-8 * max(1.0, np.abs(each).max(initial=0.0)), (k, i)
+
+
+def test_multipliers_of_redundant_rows_to_second_order():
+    """Along velocities and forces, and along motions of the mechanism, on which redundant rows stay redundant."""
+    robot, rng = ld.load("five_bar"), np.random.default_rng(6)
+    operation = operations.forward_dynamics(robot)
+    x = *consistent(robot, rng, 1), rng.normal(size=(1, robot.nv))
+    G = ld.constraint_jacobian(robot, x[0][0])
+    dq, dv, dtau = (np.eye(4) - np.linalg.pinv(G) @ G) @ rng.normal(size=4), *rng.normal(size=(2, 4))
+    bent, second, blocks = ld.curvature(robot, x[0][0], ("q1", "q2")), operation.second(*x), (dq, dv, dtau)
+    H = sum(second[9 + 3 * i + j][0] @ blocks[j] @ blocks[i] for i in range(3) for j in range(3))
+    H = H + operation.differentiate(*x)[1][3][0] @ (bent.second @ dq[:2] @ dq[:2])
+
+    def lam(t):
+        q = x[0][0] + t * dq
+        q = ld.close(robot, q, {"q1": q[0], "q2": q[1]})
+        return ld.forward_dynamics(robot, q, x[1][0] + t * dv, x[2][0] + t * dtau).lam
+
+    found = (-lam(2e-3) + 16.0 * lam(1e-3) - 30.0 * lam(0.0) + 16.0 * lam(-1e-3) - lam(-2e-3)) / 12e-6
+    assert np.abs(H - found).max() < 1e-6 * np.abs(found).max()
+
+
 def test_what_has_no_second_derivatives():
     arm = ld.load("five_bar")
-    for operation, said in ((operations.forward_dynamics(arm), "not for 'five_bar'"),
-                            (operations.forward_dynamics(springs()), "trees without force elements"),
+    b = ld.Builder.of(arm)
+    b.coordinate_force("hard", {"q1": 1.0}, law=njit(lambda x, w: (x ** 3, 3.0 * x * x, 0.0)))
+    for operation, said in ((operations.forward_dynamics(b.build()), "force element 'hard', whose law is a function"),
                             (runs.step(arm, 0.01), "those of Step are not known"),
                             (changed_model.operation(operations.inverse_dynamics, arm, (), True), "by inertia are")):
         x = [np.zeros(shape) for shape in operation.arguments.values()]

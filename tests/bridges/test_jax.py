@@ -277,10 +277,8 @@ def test_what_is_wrong_is_said():
         jax.block_until_ready(jax.jit(lambda q: bridge.rnea(PANDA, q, rest, rest))(np.nan * q))
     with pytest.raises(ld.LiedynError, match="no third derivatives: Rnea"):
         jax.jacfwd(jax.hessian(lambda q: bridge.rnea(PANDA, q, rest, rest)[0]))(q)
-    for function in (lambda tau: bridge.forward_dynamics(FIVE_BAR, FIVE_BAR.home, [0.0] * 4, tau[:4]).a[0],
-                     lambda tau: bridge.step(PANDA, q, rest, tau, 0.01).v[0]):
-        with pytest.raises(ld.LiedynError, match="no second derivatives"):
-            jax.hessian(function)(rest)
+    with pytest.raises(ld.LiedynError, match="no second derivatives"):
+        jax.hessian(lambda tau: bridge.step(PANDA, q, rest, tau, 0.01).v[0])(rest)
 
 
 @pytest.mark.parametrize("program, said", [

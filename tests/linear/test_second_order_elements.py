@@ -162,6 +162,8 @@ def test_batches_with_force_elements():
     robot = springy_five_bar()
     states = [moving_state(robot, seed) for seed in (2, 3, 4)]
     q, v, u = (np.array(each) for each in zip(*states))
+    for each in (q, v, u):
+        each.flags.writeable = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         batch = ld.linearize(robot, q, v, u=u, independent=("q1", "q2"), second=True)

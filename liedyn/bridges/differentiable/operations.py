@@ -30,6 +30,9 @@ from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 from liedyn.mechanics.tree.rnea_second_derivatives import rnea_second_derivatives
 from liedyn.model.remembered import remembered
 from liedyn.motion.gradients import forward_dynamics_derivatives
+from liedyn.motion.gradients.second_accelerations import (
+    acceleration_second_derivatives, require_second_accelerations,
+)
 from liedyn.tasks.operating_points.continuation_parameters import Parameters
 
 if TYPE_CHECKING:
@@ -213,12 +216,14 @@ class Dynamics(Operation):
         return [by_tau @ by_parameters for *_, by_tau in slopes]
 
     def require_second(self):
-        """LiedynError for mechanisms."""
-        if not self.is_tree:
-            raise LiedynError("no second derivatives: those of accelerations and multipliers are known for trees "
-                              f"without force elements, not for {self.robot.name!r}")
+        """InputError for users' functions with first derivatives only."""
+        require_second_accelerations(self.robot)
 
     def _second(self, q, v, tau):
+        if not self.is_tree:
+            lead, rows = q.shape[:-1], (x.reshape(-1, x.shape[-1]) for x in (q, v, tau))
+            found = acceleration_second_derivatives(self.robot, *rows)
+            return tuple({pair: x.reshape(*lead, *x.shape[1:]) for pair, x in each.items()} for each in found)
         qq, vv, qv, qtau = aba_second_derivatives(self.robot, q, v, tau)
         return {("q", "q"): qq, ("v", "v"): vv, ("q", "v"): qv, ("q", "tau"): qtau}, {}
 

@@ -99,6 +99,7 @@ class ElementLoads:
         one.N[:, :, :p], one.X[:, :, :x] = N, X
         two = Columns(*(each[:, :, :x] for each in one[:2]), None, None)
         rest = np.zeros((states, robot.nv)), np.zeros((states, len(robot.row_names)))
-        along = Variations(robot, Motion(self._q, self._v, *rest), [([], [])] * x, False,
+        at = Motion(np.array(self._q), np.array(self._v), *rest)  # those of users may be read-only
+        along = Variations(robot, at, [([], [])] * x, False,
                            element_slopes(robot, self._q, self._v, self._u, (states,)))
         return along.of_force_elements(one, two, pushed_by_inputs(robot, self._q, x + nu, x))
