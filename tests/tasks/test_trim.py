@@ -1,4 +1,6 @@
 """Equilibria and steady motions: nothing accelerates, closed forms, and what cannot be is said."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -162,3 +164,15 @@ def test_what_cannot_be_is_said():
     with pytest.raises(ld.TrimError, match="z still accelerates by -9.81"):
         ld.trim(b.build(), [0.1])  # above the floor
     assert ld.trim(b.build().switched(floor="sticking"), [0.0]).reached
+
+
+def test_what_is_said_is_said_of_the_result():
+    """A platform that nothing holds falls past singular poses to where it hangs, without a word about them."""
+    robot = ld.load("stewart")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = ld.trim(robot, robot.home)
+    with warnings.catch_warnings(record=True) as of_result:
+        warnings.simplefilter("always")
+        ld.linearize(robot, found.q, found.v, u=found.u)
+    assert found.reached and len(told) == len(of_result)

@@ -29,6 +29,7 @@ would pull is opened, one that is penetrated is closed, and the search continues
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,8 +37,8 @@ import numpy as np
 from liedyn.machine.arguments import floats, names, positive, require_robot, whole
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import (
-    ClosureError, InputError, LiedynError, ModelError, SingularConfigurationError, listed, of_the_batch, shown,
-    suggestion,
+    ClosureError, ConditionWarning, InputError, LiedynError, ModelError, SingularConfigurationError, listed,
+    of_the_batch, shown, suggestion,
 )
 from liedyn.mechanics.contact.contact_modes import watched
 from liedyn.mechanics.contact.contact_state import DEEPEST, with_rows_of
@@ -322,13 +323,20 @@ def _solve(robot, q, v, u, given, ways, limits):
 
 def _search(robot, q, v, u, given, ways, limits):
     problem = Problem(robot, given, *ways)
-    start = problem.start(q, v, u, given)
-    here, count, reached = search(problem, start, *limits)
-    if not reached:
-        there, steps = relaxed(problem, start)
-        if there is not None:
-            here, more, reached = search(problem, there, *limits)
-            count += steps + more
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        start = problem.start(q, v, u, given)
+        here, count, reached = search(problem, start, *limits)
+        if not reached:
+            there, steps = relaxed(problem, start)
+            if there is not None:
+                here, more, reached = search(problem, there, *limits)
+                count += steps + more
+    others = [each for each in told if not issubclass(each.category, ConditionWarning)]
+    for each in others:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    if len(others) < len(told):  # states on the way were near singular ones: is the result?
+        problem.point(here.robot, here.q, here.v, here.u, here.y, here.speeds, here.values)
     if not reached:
         raise TrimError(f"no equilibrium of {robot.name!r} near this guess: {unmet(problem, here)}",
                         outcome(problem, here, count, False))
