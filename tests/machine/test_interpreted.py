@@ -211,8 +211,10 @@ import sys
 sys.path.insert(0, {tests!r})
 import json
 import public_calls
+from liedyn.bridges.specialization import references
 from numba.core import event
 
+references.SAMPLES = 50  # to close thousands takes a minute
 compiled = event.RecordingListener()
 event.register("numba:compile", compiled)
 found = public_calls.outcomes(public_calls.robots(), {names!r})
