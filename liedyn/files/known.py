@@ -49,26 +49,27 @@ def format_of(name, lines, passed, left_out):
 
 def strangers(form, *roots):
     """Names of unused and unknown parts of the XML elements `roots`: a list for each description."""
-    found, left = defaultdict(list), [(root, root.tag) for root in reversed(roots)]
+    found, left = defaultdict(list), [(root, root) for root in reversed(roots)]
     while left:
         xml, owner = left.pop()
         attributes, within = form.elements[xml.tag]
-        if xml.get("name"):
-            owner = f"{cut(xml.tag)} {shown(xml.get('name'))}"
-        place = f"<{cut(xml.tag)}> of {owner}" if xml.get("name") is None else owner
+        owner = xml if xml.get("name") else owner
         for name in map(_called, xml.attrib):
-            _note(form, found, f"attributes that {form.name} does not have", name, attributes, place)
+            if name not in attributes:
+                _note(form, found, f"attributes that {form.name} does not have", name, attributes, _place(xml, owner))
         inner = []
         for each in xml:
             if not isinstance(each.tag, str):  # a comment
                 continue
             name = _called(each.tag)
-            if _note(form, found, f"elements that {form.name} does not have", name, within, place):
-                inner.append((each, owner))
-            elif name in form.passed:  # within transmissions, Drake has inertias of rotors
+            if name in form.passed:  # within transmissions, Drake has inertias of rotors
                 for part in map(_called, (part.tag for part in each.iter() if isinstance(part.tag, str))):
                     if part.startswith("drake:"):
                         _note(form, found, "", part, (), f"{cut(name)} {shown(each.get('name', ''))}")
+            elif name not in within:
+                _note(form, found, f"elements that {form.name} does not have", name, within, _place(xml, owner))
+            elif name in form.elements:
+                inner.append((each, owner))
         left += reversed(inner)
     return found
 
@@ -80,21 +81,27 @@ def told(texts):
 
 def _called(name):
     """A name with the usual prefix of its namespace."""
+    if "}" not in name:  # in none, as nearly all
+        return name
     qualified = QName(name).text
     uri, brace, local = qualified.removeprefix("{").rpartition("}")
     return f"{PREFIXES[uri]}:{local}" if uri in PREFIXES else qualified if brace else local
 
 
+def _place(xml, owner):
+    """Where an element is, for a message; `owner` is the one around it that has a name, or the root."""
+    name = owner.get("name")
+    named = f"{cut(owner.tag)} {shown(name)}" if name else owner.tag
+    return f"<{cut(xml.tag)}> of {named}" if xml.get("name") is None else named
+
+
 def _note(form, found, what, name, known, place):
-    """Note an unused or unknown name; returns True if it is an element whose parts should be examined."""
+    """Note an unused or unknown name."""
     if name in form.passed or name.startswith(("xsi:", "xml:")):
-        return False
-    if name in known:
-        return name in form.elements
+        return
     known_as = "what Drake adds" if name.startswith("drake:") else form.left_out.get(name)
     near = "" if known_as else "".join(f", did you mean {shown(each)}?" for each in near_names(name, known, 1, 0.6))
     found[known_as or what].append(f"{shown(name)} in {place}{near}")
-    return False
 
 
 URDF = format_of("URDF", """

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import liedyn as ld
 from liedyn.machine.compiled.jit import kernel
+from liedyn.tasks.planning import solver as solving
 from liedyn.tasks.planning.expansion import expand_steps
 from liedyn.tasks.planning.solver import Solver
 from liedyn.tasks.planning.step import make_step
@@ -228,3 +229,12 @@ def test_the_optimum_is_that_of_another_solver():
     # inputs at their limits have no feedback, the others have some
     at_limit = np.abs(plan.u) == 12.0
     assert (plan.K[at_limit] == 0.0).all() and (plan.K[~at_limit] != 0.0).any(axis=-1).all()
+
+
+def test_a_short_search_is_one_call_of_compiled_code(monkeypatch):
+    """Each call converts a hundred arrays; a long search returns to Python now and then, for Ctrl-C."""
+    calls, search = [], solving.search
+    monkeypatch.setattr(solving, "search", lambda *given: calls.append(0) or search(*given))
+    plan = ld.ddp(FIVE_BAR, FIVE_BAR.home, np.zeros(4), ld.Cost(Q=1.0, R=1.0), 20, 0.01)
+    assert plan.iterations > 1 and len(calls) == 1
+    assert solving.first_slice(60_000, 3) == solving.first_slice(100, 100) == 1

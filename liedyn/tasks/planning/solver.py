@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 HESSIANS = "gauss-newton", "exact"
 """Second derivatives of the search: those of the cost alone, or those of the steps as well."""
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": CLASSICAL}
+SLICE, STAGE, SMALL = 0.05, 1e-4, 10
+"""Seconds of the first slice of a search, and of a stage of a step in an iteration for robots of up to `SMALL` degrees
+of freedom: ten times what they take."""
 HALVINGS = 12
 """Number of fractions of a change that are tried, each half of the one before."""
 GROWTH, LARGEST_PENALTY = 10.0, 1e8
@@ -125,6 +129,18 @@ def groups_of(robot, places):
     return np.array(groups, np.int64).reshape(-1, 2)
 
 
+@functools.cache
+def no_curvature(n, p, nu):
+    """An empty `curvature_room`, which nobody writes to."""
+    return curvature_room(0, 0, n, p, nu)
+
+
+def first_slice(stages, size):
+    """Iterations before Python handles signals for the first time: most searches need no more, and each call of
+    compiled code converts a hundred arrays."""
+    return max(1, int(SLICE / (STAGE * stages * (max(size, SMALL) / SMALL)**3)))
+
+
 class Solver:
     """The arrays of a search, and the search.
 
@@ -170,8 +186,8 @@ class Solver:
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((9, N, nu))),
-            curvature_room(self.discretisation.method * (N + 1) * self.exact, N * self.exact, n, p, nu))
-        self.log, self._slices = None, Slices(1)
+            curvature_room(self.discretisation.method * (N + 1), N, n, p, nu) if self.exact else no_curvature(n, p, nu))
+        self.log, self._slices = None, Slices(first_slice(self.discretisation.method * N, n))
 
     def __getstate__(self):  # users' functions have addresses in this process only
         return vars(self) | ({"objective": None, "functions": None} if self.functions else {})
