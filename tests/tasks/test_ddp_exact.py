@@ -145,6 +145,41 @@ def test_a_five_bar_gets_there_in_fewer_iterations(method):
     assert exact.iterations <= 5 and plain.iterations >= 8  # 4 and 9
 
 
+def double_pendulum(motors):
+    b = ld.Builder("double", gravity=(0.0, 0.0, -9.81))
+    for name, joint, parent, place in (("upper", "shoulder", "ground", 0.0), ("lower", "elbow", "upper", -1.0)):
+        b.body(name, 1.0, (0.0, 0.0, -0.5), (0.1, 0.1, 1e-3))
+        b.joint(joint, "revolute", parent, name, axis=(0, 1, 0), placement=(0, 0, place))
+    for joint in motors:
+        b.actuator(joint, joint)
+    return b.build()
+
+
+@pytest.mark.parametrize("motors, steps, iterations", [
+    (("shoulder", "elbow"), 100, (88, 33)), (("shoulder",), 150, (99, 57))], ids=["both driven", "pendubot"])
+def test_double_pendulums_swing_up(motors, steps, iterations):
+    robot, start = double_pendulum(motors), 0.5 * np.random.default_rng(0).normal(size=(steps, len(motors)))
+    cost = ld.Cost(Q=1e-3, R=1e-3, q=[np.pi, 0.0], terminal_Q=100.0)
+    plain, exact = both_ways(robot, [0.0, 0.0], cost, start)
+    assert plain.status == exact.status == "converged" and exact.cost <= plain.cost * (1.0 + 1e-9)
+    assert exact.iterations < plain.iterations <= 2 * iterations[0] and exact.iterations <= 2 * iterations[1]
+
+
+def test_wide_reaches():
+    """A panda within half a second, and a loader: no dearer, and in fewer iterations."""
+    rest = np.zeros(7)
+    far = PANDA.home + np.array([2.0, 0.9, -1.2, 1.2, 1.4, -1.3, 1.5])
+    hold = np.tile(ld.rnea(PANDA, PANDA.home, rest, rest), (25, 1))
+    plans = both_ways(PANDA, PANDA.home, ld.Cost(Q=1e-3, R=1e-4, q=far, terminal_Q=100.0), hold)
+    home, goal = LOADER.home, ld.close(LOADER, LOADER.home, boom=0.35, bucket=-0.3)
+    hold = np.tile(ld.inverse_dynamics(LOADER, home, np.zeros(8), [0.0, 0.0]).u, (50, 1))
+    cost = ld.Cost(Q={"velocity:boom": 1.0, "velocity:bucket": 1.0}, R=1e-9, q=goal, terminal_Q={
+        "boom": 1e4, "bucket": 1e4, "velocity:boom": 1e3, "velocity:bucket": 1e3})
+    for plain, exact in (plans, both_ways(LOADER, home, cost, hold)):  # 18 and 12 iterations, 6 and 3
+        assert plain.status == exact.status == "converged" and exact.cost <= plain.cost * (1.0 + 1e-8)
+        assert exact.iterations < plain.iterations
+
+
 def test_inputs_at_their_limits():
     """The same minimum as of Gauss and Newton, with the motor at its limits most of the time."""
     cost = ld.Cost(Q=1e-4, R=1e-5, q=[np.pi, 0.0], terminal_Q=1e3)

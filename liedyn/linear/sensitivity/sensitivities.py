@@ -20,7 +20,7 @@ from liedyn.linear.sensitivity.output_sensitivity import Outputs
 from liedyn.linear.sensitivity.state_slopes import eigenvalue_slopes, state_slopes
 from liedyn.linear.sensitivity.variations import Motion
 from liedyn.linear.state_space import LocalStateSpace
-from liedyn.machine.arguments import names as as_names, one_of, require_robot
+from liedyn.machine.arguments import flag, names as as_names, one_of, require_robot
 from liedyn.machine.errors import InputError, listed, shown, suggestion
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.independent import Independent, by_name
@@ -269,7 +269,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     ((4, 5), (4, 4, 5), 'placement.x:q2')
     """
     require_robot(robot)
-    names = chosen(robot, parameters)
+    names, second = chosen(robot, parameters), flag("second", second)
     if not names and not second:
         raise InputError("parameters is empty: name one at least")
     changes = [all_changes(robot)[name] for name in names]
@@ -277,7 +277,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
     model = linearize(robot, q, v, tau, independent=independent, outputs=outputs, closure_tolerance=closure_tolerance,
-                      rank_tolerance=rank_tolerance, speeds=speeds, u=u, second=bool(second))
+                      rank_tolerance=rank_tolerance, speeds=speeds, u=u, second=second)
     lead, count = model.lead, int(np.prod(model.lead))
     contacts = None
     if watches(robot):  # contacts in the modes of these states; linearize has checked that all states have the same

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.machine.arguments import floats, names, number, positive, require_robot, whole
+from liedyn.machine.arguments import flag, floats, names, number, positive, require_robot, whole
 from liedyn.machine.errors import (
     ClosureError, InputError, ModelError, SingularConfigurationError, shown, suggestion,
 )
@@ -241,7 +241,7 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     step, points = positive("step", step), whole("points", points, 1)
     if type(direction) not in (int, str) or direction not in (1, -1, "both"):
         raise InputError(f"direction must be 1, -1 or 'both', got {shown(direction)}")
-    longest = positive("longest", longest)
+    longest, second = positive("longest", longest), flag("second", second)
     if watches(robot):
         raise InputError("continuation wants contacts decided: switch one-sided constraints off, or to 'sliding' or "
                          "'sticking', as start.contacts has them")
@@ -263,7 +263,7 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
     if second and family is not None:
         raise InputError("second: derivatives by the parameter of a function that returns robots are not known")
     ways = [_follow(curve, curve.first(here, each), min(step, longest), longest, points)
-            for curve, each in ((Curve(problem, name, span, here, bool(second)), each) for each in (
+            for curve, each in ((Curve(problem, name, span, here, second), each) for each in (
                 (1, -1) if direction == "both" else (direction,)))]
     return ways[0] if len(ways) == 1 or ways[0].ended == "closed" else _joined(*ways)
 
