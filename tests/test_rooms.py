@@ -15,9 +15,9 @@ SHORTHANDS = {
 }
 """What is called by its name in a room above: a method that is a shorthand, a check of what a file declares."""
 REACH = {
-    "mechanics.tree.rnea:rnea": 27, "mechanics.dynamics.forward:forward_dynamics": 110,
-    "linear.linearize:linearize": 150, "motion.simulation.simulate:simulate": 138,
-    "tasks.planning.plan:ddp": 197, "linear.sensitivity.sensitivities:sensitivities": 159,
+    "mechanics.tree.rnea:rnea": 27, "mechanics.dynamics.forward:forward_dynamics": 90,
+    "linear.linearize:linearize": 125, "motion.simulation.simulate:simulate": 135,
+    "tasks.planning.plan:ddp": 174, "linear.sensitivity.sensitivities:sensitivities": 150,
 }
 """How many files a public function reaches at most; HOUSE asks for 20, 60, 75, 90, 100 and 90."""
 SAME_NAME = 14
@@ -99,7 +99,7 @@ def test_one_place_for(what):
 def test_the_source_is_read_as_it_is():
     """The reader of imports finds what is known to be there: plain, of a module, later in a function, and by name."""
     assert ("model.packed", "N_LINKS") in imports("mechanics.tree.rnea") or definitions("mechanics.tree.rnea")
-    assert any(name is None for _, name in imports("mechanics.dynamics.forward"))
+    assert any(name is None for _, name in imports("mechanics.constraints.constraint_rows"))
     assert ("look.cli.info", "print_info") in imports("look.cli")
     assert ("files.toml", "load_toml") in imports("files.load")
     assert "mechanics.tree.rnea" in reached("mechanics.tree.rnea", "rnea")

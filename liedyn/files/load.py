@@ -1,20 +1,51 @@
 """Load a robot by the name of a bundled one, or from a file.
 
-Write a robot to a file whose format follows from the file name.
+Write a robot to a file whose format follows from the file name. Robots of the package robot_descriptions, which knows
+where files of many are kept, are fetched by it.
 """
 from __future__ import annotations
 
+import importlib
 import importlib.resources
+import importlib.util
 import inspect
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liedyn.files.paths import path_of
-from liedyn.files.robot_descriptions import DESCRIPTION, described
 from liedyn.files.text_path import of_text
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.by_name import by_name
-from liedyn.machine.errors import InputError, ModelError, shown, suggestion
+from liedyn.machine.errors import InputError, LiedynError, ModelError, said, shown, suggestion
+
+DESCRIPTION = re.compile(r"[a-z][a-z0-9_]*_(?:mj_)?description", re.ASCII)
+"""Names of modules of robot_descriptions."""
+PATHS = "URDF_PATH", "MJCF_PATH", "SDF_PATH", "XACRO_PATH"
+"""What these modules say, in the order in which it is taken."""
+
+
+def described(name):
+    """The path of a robot by its name in robot_descriptions, which fetches it if need be.
+
+    Raises LiedynError if the package is not installed, and ModelError if it has no such robot, or cannot fetch it.
+    """
+    package = importlib.util.find_spec("robot_descriptions")
+    if package is None or not package.submodule_search_locations:
+        raise LiedynError(f"{shown(name)} is a name of robot_descriptions: pip install robot_descriptions")
+    folders = [Path(each) for each in package.submodule_search_locations]
+    names = sorted({each.stem for folder in folders for each in folder.glob("*_description.py")})
+    if name not in names:
+        raise ModelError(f"robot_descriptions has no {shown(name)}, {suggestion(name, names)}")
+    try:
+        module = importlib.import_module(f"robot_descriptions.{name}")
+    except Exception as error:  # it clones repositories
+        raise ModelError(f"robot_descriptions cannot fetch {shown(name)}: {said(error)}") from error
+    for each in PATHS:
+        if getattr(module, each, None):
+            return Path(getattr(module, each))
+    raise ModelError(f"robot_descriptions has no file of {shown(name)}")
+
 
 if TYPE_CHECKING:
     from liedyn.model.robot import Robot

@@ -220,7 +220,7 @@ def load_sdf(path: PathLike, model: str | None = None, floating_base: bool = Tru
         left = defaultdict(list)
         try:
             world, scope = _choose(root, model, left)
-            robot = _read(world, scope, left, floating_base, base_name,
+            robot = _read(world, scope, left, (floating_base, base_name),
                           _gravity(world.element) if gravity is None else gravity,
                           path, friction)
         except RecursionError:
@@ -289,7 +289,8 @@ class _Held:
     last: bool = False
 
 
-def _read(world, scope, left, floating_base, base_name, gravity, path, friction):
+def _read(world, scope, left, base, gravity, path, friction):
+    floating_base, base_name = base
     scopes = scope.scopes()
     poses, elements, static = _links(scopes, left)
     if not elements:

@@ -85,10 +85,30 @@ def save_mjcf(robot, path):
     compiler = SubElement(xml, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     SubElement(xml, "option", gravity=words(model.gravity))
     elements = {GROUND: SubElement(xml, "worldbody")}
-    bodies = {body.name: body for body in model.bodies}
-    home = dict(zip(robot.coordinate_names, robot.home))
-    hinges, key = {}, []  # the joints of one coordinate, by its name; the home configuration in MuJoCo's order
     rotors = rotors_of_free_joints(model)
+    hinges, key = _add_tree(model, robot, rotors, elements, compiler, left_out)
+    assets, equality, tendons = Element("asset"), Element("equality"), Element("tendon")
+    for shape in model.shapes:
+        _add_geom(elements[shape.body], shape, assets, left_out)
+    for loop in model.loops:
+        _add_loop(equality, loop, elements)
+    _add_constraints(model, equality, tendons, hinges, left_out)
+    _add_elements(model, rotors, tendons, hinges, elements, left_out)
+    actuators = _actuators(model, tendons, hinges, elements, left_out)
+    keys = Element("keyframe")
+    if model.home or any(joint.kind == "free" and _has_springs_elsewhere(joint) for joint in model.joints):
+        SubElement(keys, "key", name="home", qpos=words(key))
+    xml.extend(part for part in (assets, tendons, equality, actuators, keys) if len(part))
+    if model.independent:
+        left_out.add("the choice of independent coordinates", ", ".join(model.independent))
+    write_text(path, document(xml))
+    left_out.warn(path)
+
+
+def _add_tree(model, robot, rotors, elements, compiler, left_out):
+    """Bodies and joints; returns the joints of one coordinate by name, and the home configuration in MuJoCo's order."""
+    bodies, home = {body.name: body for body in model.bodies}, dict(zip(robot.coordinate_names, robot.home))
+    hinges, key = {}, []
     for joint in depth_first(model.tree_joints):
         if joint.child in rotors.values():
             continue
@@ -98,12 +118,11 @@ def save_mjcf(robot, path):
             _add_inertia(body, bodies[joint.child], compiler)
         _add_joints(body, joint, hinges, left_out, joint.name in rotors)
         key += [home[name] for name in _their_coordinates(joint)]
-    assets, equality = Element("asset"), Element("equality")
-    for shape in model.shapes:
-        _add_geom(elements[shape.body], shape, assets, left_out)
-    for loop in model.loops:
-        _add_loop(equality, loop, elements)
-    tendons = Element("tendon")
+    return hinges, key
+
+
+def _add_constraints(model, equality, tendons, hinges, left_out):
+    """Couplings, and dry friction as the `frictionloss` of joints."""
     for constraint in model.constraints:
         if constraint.kind != "dry_friction":
             _add_coupling(equality, tendons, constraint)
@@ -112,29 +131,30 @@ def save_mjcf(robot, path):
         left_out.add("dry friction", constraint.name, coordinate not in hinges)
         if coordinate in hinges:
             hinges[coordinate].set("frictionloss", words(force))
+
+
+def _add_elements(model, rotors, tendons, hinges, elements, left_out):
+    """Springs and dampers of tendons, and compensated weights."""
+    bodies = {body.name: body for body in model.bodies}
     for element in model.elements:
         if element.measure.child in rotors.values() or _bears_weight(element, bodies, elements, model.gravity):
             continue
         if not (element.coefficients.keys() <= hinges.keys() and _add_spring(tendons, element, elements)):
             left_out.add("force elements", element.name)
+
+
+def _actuators(model, tendons, hinges, elements, left_out):
+    """The element of the actuators."""
     actuators = Element("actuator")
     for each in model.actuators:
-        if each.gears.keys() <= hinges.keys():
-            if isinstance(each, Winch):
-                left_out.add("cables that go round in a sense", each.name,
-                             not _add_winch(actuators, tendons, each, elements))
-            else:
-                (_add_thruster if isinstance(each, Thruster) else _add_motor)(actuators, tendons, each, elements)
-        else:
+        if not each.gears.keys() <= hinges.keys():
             left_out.add("actuators of balls, free joints and cut joints", each.name)
-    keys = Element("keyframe")
-    if model.home or any(joint.kind == "free" and _has_springs_elsewhere(joint) for joint in model.joints):
-        SubElement(keys, "key", name="home", qpos=words(key))
-    xml.extend(part for part in (assets, tendons, equality, actuators, keys) if len(part))
-    if model.independent:
-        left_out.add("the choice of independent coordinates", ", ".join(model.independent))
-    write_text(path, document(xml))
-    left_out.warn(path)
+        elif isinstance(each, Winch):
+            left_out.add("cables that go round in a sense", each.name,
+                         not _add_winch(actuators, tendons, each, elements))
+        else:
+            (_add_thruster if isinstance(each, Thruster) else _add_motor)(actuators, tendons, each, elements)
+    return actuators
 
 
 def _add_geom(body, shape, assets, left_out):

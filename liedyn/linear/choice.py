@@ -9,6 +9,7 @@ In the last two cases the elimination chooses by pivoting, and R S is applied at
 """
 from numba import types
 
+from liedyn.linear.space import COORDINATES, SPACE
 from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, late
 from liedyn.machine.linalg.gauss_jordan import add_row, at, clear, columns_of, element, padded, put_element
 from liedyn.machine.simd.comparisons import larger, largest_lane, magnitude
@@ -18,7 +19,7 @@ from liedyn.mechanics.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, independent_dofs,
     kept,
 )
-from liedyn.mechanics.dynamics.nullspace import OK, invert_rows
+from liedyn.mechanics.dynamics.nullspace import OK, Tableau, invert_rows
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.model.packed_records import MODEL
 
@@ -53,6 +54,14 @@ def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
         x = load_at_once(SCALAR, R_y, k, R_y.size - k) - load_at_once(SCALAR, R_w, k, R_y.size - k)
         difference = larger(difference, magnitude(x))
     return largest_lane(difference) == 0.0
+
+
+@inline
+def take_tableau(model, p, work):
+    """Scratch arrays for `invert_rows` with p rows R."""
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    return Tableau(take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p),
+                   take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n)))
 
 
 @inline
@@ -100,17 +109,16 @@ def picked_rates(lane, model, e, R, v, p_y, space):
         store(lane, space.f0, p_y + u, load(lane, space.a, j))
 
 
-@late(MODEL, MATRIX, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, types.int64, MATRIX, returns=_FOUND)
-def given_motions(model, G, E, R, virtual, tolerance, work, p_y, X):
-    """X = S for any independent velocities; returns (status, rank, condition)."""
-    n, m, p = model.ints[NV], model.ints[N_ROWS], virtual.size
-    table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
-    free, Z_inverse = take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n))
-    status, rank, condition = invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse)
+@late(MODEL, MATRIX, COORDINATES, types.float64, VECTOR, SPACE, returns=_FOUND)
+def given_motions(model, E, coordinates, tolerance, work, space):
+    """space.X = S for any independent velocities; returns (status, rank, condition)."""
+    R, virtual, p_y = coordinates.R_w, coordinates.virtual_w, coordinates.virtual_y.size
+    tableau = take_tableau(model, virtual.size, work)
+    status, rank, condition = invert_rows(model, space.G, E, R, virtual, tolerance, tableau)
     if status == OK:
-        for i in range(n):
-            for s in range(p):
-                X[i, p_y + s] = at(Z_inverse, i, rank + s)
+        for i in range(space.X.shape[0]):
+            for s in range(virtual.size):
+                space.X[i, p_y + s] = at(tableau.Z_inverse, i, rank + s)
     return status, rank, condition
 
 
@@ -164,26 +172,25 @@ def copy_columns(lane, X, first, count, N):
         copy_row(lane, X, columns_of(lane, X) * i + first, count, N, columns_of(lane, N) * i)
 
 
-@late(MODEL, MATRIX, VECTOR, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, MATRIX, returns=_FOUND)
-def position_null_space(model, G, mask, E, R_y, virtual_y, tolerance, work, N):
-    """N from the holonomic rows alone; returns (status, rank, condition)."""
-    n, m, p = model.ints[NV], model.ints[N_ROWS], virtual_y.size
-    G_h, Z_inverse = take_matrix(work, m, n), take_matrix(work, n, padded(n))
+@late(MODEL, VECTOR, MATRIX, COORDINATES, types.float64, VECTOR, SPACE, returns=_FOUND)
+def position_null_space(model, mask, E, coordinates, tolerance, work, space):
+    """space.N from the holonomic rows alone; returns (status, rank, condition)."""
+    R, virtual, m, n = coordinates.R_y, coordinates.virtual_y, model.ints[N_ROWS], model.ints[NV]
+    G_h = take_matrix(work, m, n)
     for i in range(m):
         for j in range(n):
-            G_h[i, j] = mask[i] * G[i, j]
-    table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
-    free = take_matrix(work, 2, padded(n))
-    status, rank, condition = invert_rows(
-        model, G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, Z_inverse)
+            G_h[i, j] = mask[i] * space.G[i, j]
+    tableau = take_tableau(model, virtual.size, work)
+    status, rank, condition = invert_rows(model, G_h, E, R, virtual, tolerance, tableau)
     if status == OK:
-        copy_columns(SCALAR, Z_inverse, rank, p, N)
+        copy_columns(SCALAR, tableau.Z_inverse, rank, virtual.size, space.N)
     return status, rank, condition
 
 
 @inline
-def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
+def hold_choice(coordinates, E, virtual_rates, S, scale, b, out):
     """out[:, block b] -= scale * S (R out + rates of the virtual velocities that R reads)."""
+    R, virtual, p_y = coordinates.R_w, coordinates.virtual_w, coordinates.virtual_y.size
     n, to, width = R.shape[1], out.shape[1] // WIDTH, virtual_rates.shape[1] // WIDTH
     for s in range(virtual.size):
         total = splat(LANES, 0.0)

@@ -7,11 +7,13 @@ varies by dv while the base has the angular velocity omega:
 
     d(a - g) = g x turn         da = -omega x dv
 """
+from collections import namedtuple
+
 from numba import types
 
 from liedyn.lie.algebra import cross, dot, unrotate
 from liedyn.linear.space import COLUMNS
-from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import clear, clear_columns, element, padded_for, put_element
 from liedyn.machine.simd.lanes import LANES, SCALAR, integer
 from liedyn.machine.simd.registers import at_once
@@ -26,6 +28,11 @@ from liedyn.model.packed_records import (
     MODEL, armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, minus_gravity, parent, splat3,
     stiffness,
 )
+
+
+Sharing = namedtuple("Sharing", "picked shares own moved")
+"""Coordinates of the directions; groups of links (`liedyn.mechanics.tree.column_coloring`); `Directions` with own and
+with shared columns."""
 
 
 @inline
@@ -193,8 +200,9 @@ def spread_columns(lane, model, shares, moved, own):
 
 
 @inline
-def put_known_columns(lane, model, v, world, picked, shares, M, balance):
+def put_known_columns(lane, model, v, world, M, sharing):
     """Columns of `balance` for directions known in closed form: M (da - dg) of the equations at the top."""
+    picked, shares, balance = sharing.picked, sharing.shares, sharing.own.balance
     for u in range(picked.size):
         i = dof_link(model, integer(picked, u))
         if integer(shares, record_of(shares, i) + FLOATS) != 0:
@@ -219,12 +227,12 @@ def share_directions(lane, model, picked, shares):
 
 
 @inline
-def gather_directions(lane, model, v, world, picked, shares, M, own, moved):
+def gather_directions(lane, model, v, world, M, sharing):
     """Shared columns of N and X; `own.balance` gets the columns known in closed form, its rest and own.D zeros."""
     if at_once(lane) > 1:
-        gather_at_one_state(model, v, world, picked, shares, M, own, moved)
+        gather_at_one_state(model, v, world, M, sharing)
     else:
-        gather_in_lanes(model, v, world, picked, shares, M, own, moved)
+        gather_in_lanes(model, v, world, M, sharing)
 
 
 @inline
@@ -237,15 +245,16 @@ def spread_directions(lane, model, shares, moved, own):
 
 
 @inline
-def gather(lane, model, v, world, picked, shares, M, own, moved):
+def gather(lane, model, v, world, M, sharing):
+    picked, shares, own, moved = sharing
     gather_columns(lane, model, shares, own.N, own.X, moved.N, moved.X)
     clear_columns(lane, own.D, 2 * picked.size)
     clear_columns(lane, own.balance, 2 * picked.size)
-    put_known_columns(lane, model, v, world, picked, shares, M, own.balance)
+    put_known_columns(lane, model, v, world, M, sharing)
 
 
 _SHARE = MODEL, INTEGERS, INTEGERS
-_GATHER = MODEL, VECTOR, VECTOR, INTEGERS, INTEGERS, MATRIX, COLUMNS, COLUMNS
+_GATHER = MODEL, VECTOR, VECTOR, MATRIX, group(Sharing, INTEGERS, INTEGERS, COLUMNS, COLUMNS)
 _SPREAD = MODEL, INTEGERS, COLUMNS, COLUMNS
 
 
@@ -260,13 +269,13 @@ def share_in_lanes(model, picked, shares):
 
 
 @late(*_GATHER)
-def gather_at_one_state(model, v, world, picked, shares, M, own, moved):
-    gather(SCALAR, model, v, world, picked, shares, M, own, moved)
+def gather_at_one_state(model, v, world, M, sharing):
+    gather(SCALAR, model, v, world, M, sharing)
 
 
 @late(*_GATHER)
-def gather_in_lanes(model, v, world, picked, shares, M, own, moved):
-    gather(LANES, model, v, world, picked, shares, M, own, moved)
+def gather_in_lanes(model, v, world, M, sharing):
+    gather(LANES, model, v, world, M, sharing)
 
 
 @late(*_SPREAD)

@@ -72,7 +72,7 @@ class Friction:
         """Names of the contacts that slide with friction."""
         return [self.robot.constraint_names[k] for k in self.contacts.index[self.settled[0].sliding]]
 
-    def solve(self, solve, wrenches, robot, lead, y, w, given, parts, rows, tolerances):
+    def solve(self, solve, wrenches, asked, given, parts, rows, tolerances):
         """Results of `solve`, which linearizes the mechanism without friction, completed by the friction.
 
         The arguments after `wrenches` are those of `solve`.
@@ -84,21 +84,21 @@ class Friction:
                              "or slip: their wrenches have no derivative")
         q, v, tau, forces = given.state
         actuators = given.actuators
-        n, nu = robot.nv, actuators.shape[1]
+        n, nu = asked.robot.nv, actuators.shape[1]
         every = [(TREE, rate, j, rows + n * (rate - VELOCITY) + j)  # for X and da
                  for rate in (VELOCITY, ACCELERATION) for j in range(n)]
         settled = self.settled or [None] * len(q)
         rubbed = tau + [each.force for each in self.settled] if self.settled else tau
         given = given._replace(state=given.state._replace(tau=rubbed), actuators=np.hstack([actuators, np.eye(n)]))
         parts = np.vstack([parts, np.array(every, dtype=np.int64)])
-        found = solve(robot, lead, y, w, given, parts, rows + 2 * n, tolerances)
+        found = solve(asked, given, parts, rows + 2 * n, tolerances)
         A, B, C, D = found.A, found.B[..., :nu].copy(), found.C[:, :rows].copy(), found.D[:, :rows, :nu].copy()
         lam = found.lam.copy()
         for b, each in enumerate(settled):
             X, da = found.C[b, rows:rows + n], np.hstack([found.C[b, rows + n:], found.D[b, rows + n:]])
             state = q[b], v[b], found.a[b], forces[b]
             by_x, by_u, dlam = self._variation(
-                each, state, found.lam[b], found.K[b], X, da, given.actuators, tolerances.rank)
+                each, state, found.lam[b], (found.K[b], X, da), given.actuators, tolerances.rank)
             A[b] += found.B[b, :, nu:] @ by_x
             B[b] += found.B[b, :, nu:] @ by_u
             C[b] += found.D[b, :rows, nu:] @ by_x
@@ -116,9 +116,9 @@ class Friction:
                 self.joints.put(dF[..., x:], D[b])
         return found._replace(A=A, B=B, C=C, D=D, lam=lam)
 
-    def _variation(self, settled, state, lam, N_y, X, da, inputs, tolerance):
+    def _variation(self, settled, state, lam, motions, inputs, tolerance):
         """Derivatives of tau_f by (y, w) and by u, and of lam by (y, w, u), at one state; da by (y, w), u and tau_f."""
-        robot, (q, v, a, f_ext) = self.robot, state
+        robot, (q, v, a, f_ext), (N_y, X, da) = self.robot, state, motions
         M, by_q, by_v = tree_derivatives(robot.packed, q, v, a, f_ext)
         (n, x), nu = X.shape, inputs.shape[1] - len(X)
         dq = np.hstack([N_y, np.zeros((n, x - N_y.shape[1]))])

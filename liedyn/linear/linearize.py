@@ -11,9 +11,11 @@ import numpy as np
 from liedyn.linear.closed_loop import operating_points
 from liedyn.linear.contact_linearization import Friction
 from liedyn.linear.linearize_one_state import linearize_one_state, own_coordinates, room, tangent_condition
-from liedyn.linear.linearize_states import Tolerances, linearize_registers, linearize_states, linearize_trees
+from liedyn.linear.linearize_states import (
+    Request, Tolerances, linearize_registers, linearize_states, linearize_trees,
+)
 from liedyn.linear.operating_point import (
-    CLOSURE_TOLERANCE, actuators_of, judge, least, left_as_tangent, linearize_at,
+    CLOSURE_TOLERANCE, Asked, actuators_of, judge, least, left_as_tangent, linearize_at,
 )
 from liedyn.linear.outputs import output_plan
 from liedyn.linear.space import Coordinates
@@ -43,10 +45,14 @@ if TYPE_CHECKING:
 
 
 _JOINT_ROWS = "liedyn.linear.joint_rows:JointRows"
+_SECOND = "liedyn.linear.second.second_derivatives:second_derivatives"
+_LINEARIZED = "liedyn.linear.second.second_derivatives:Linearized"
+_ELEMENT_LOADS = "liedyn.linear.second.element_loads:ElementLoads"
+_OPEN_MODEL = "liedyn.linear.second.element_loads:OpenModel"
 
 
 class Given(NamedTuple):
-    """The arguments of `linearize_states` after the model."""
+    """States, coordinates and actuators, as `linearize_states` takes them."""
 
     state: State
     coordinates: Coordinates
@@ -151,14 +157,15 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         require_robot(robot)
     second = None if second is False else second
     if f_ext is None and u is None and robot.elements is None and second is None:
-        found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
+        found = linearize_one_state(
+            robot, q, v, tau, (independent, outputs, speeds, closure_tolerance, rank_tolerance))
         if found is not None:
             return found
     closure_tolerance = positive("closure_tolerance", closure_tolerance)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     in_contact = watches(robot)
     independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
-    asked = robot.outputs if outputs is None else names("outputs", outputs)
+    read = robot.outputs if outputs is None else names("outputs", outputs)
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
@@ -170,19 +177,20 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     if in_contact:
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
-    plan = output_plan(robot, asked, y)
+    plan = output_plan(robot, read, y)
     if plan.joints:
         friction.joints = by_name(_JOINT_ROWS)(robot, plan.joints, f_ext, lead)
     if friction.rubs or plan.more or not friction.least_norm:
         solve = functools.partial(friction.solve, all_states, plan.contacts)
+    asked = Asked(robot, lead, y, w)
     given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(robot, loop))
     tolerances = Tolerances(closure_tolerance, rank_tolerance)
     rows = len(plan.labels) if len(plan.parts) or plan.more else 0
     if loop is None:
-        found = solve(robot, lead, y, w, given, plan.parts, rows, tolerances)
+        found = solve(asked, given, plan.parts, rows, tolerances)
     else:
         parts = np.vstack([plan.parts, loop.velocities(rows)])
-        opened = solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances)
+        opened = solve(asked, given, parts, rows + robot.nv, tolerances)
         found = loop.closed(opened, rows, len(robot.actuator_names))
         loads = None if second is None else _loads(whole, robot, (q, v), loop, opened, rows)
         if plan.joints and whole.elements is not None:
@@ -191,31 +199,29 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
                 joints.add(by_x, found.C[k])
                 joints.add(by_u, found.D[k])
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
-    space = _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
-    return space if second is None else _with_second(space, robot, lead, given, loads, friction, rank_tolerance, second)
+    space = _state_space(asked, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
+    return space if second is None else _with_second(space, asked, given, loads, friction, rank_tolerance, second)
 
 
 def _loads(robot, mechanism, state, loop, opened, rows):
     """The force elements of a robot, for its second derivatives; InputError for a user's feedback."""
-    from liedyn.linear.second.element_loads import ElementLoads, OpenModel
-
     if robot.elements is None or loop.inner is not None:
         raise InputError("second derivatives of feedback are not known: give forces, and close the loop on A and B")
     by_tau = opened.B[:, :, len(robot.actuator_names):]
-    return ElementLoads(robot, mechanism, (*state, loop.u), loop, OpenModel(
-        by_tau, opened.K, opened.C[:, rows:], opened.S, opened.rank))
+    model = by_name(_OPEN_MODEL)(by_tau, opened.K, opened.C[:, rows:], opened.S, opened.rank)
+    return by_name(_ELEMENT_LOADS)(robot, mechanism, (*state, loop.u), loop, model)
 
 
-def _with_second(space, robot, lead, given, loads, friction, tolerance, second):
+def _with_second(space, asked, given, loads, friction, tolerance, second):
     """The result with its second derivatives."""
-    from liedyn.linear.second.second_derivatives import Linearized, second_derivatives
-
     if friction.rubs:
         raise InputError("second derivatives are not available while contacts slide with friction, as "
                          f"{', '.join(map(repr, friction.names))} here")
+    robot = asked.robot
     sizes = {"f": len(space.states), "a": robot.nv, "lam": len(robot.row_names), "q": robot.nv}
-    vars(space)["second"] = second_derivatives(
-        Linearized(robot, lead, sizes, given.state, given.coordinates, given.actuators, tolerance, loads), second)
+    linearized = by_name(_LINEARIZED)(
+        robot, asked.lead, sizes, given.state, given.coordinates, given.actuators, tolerance, loads)
+    vars(space)["second"] = by_name(_SECOND)(linearized, second)
     return space
 
 
@@ -284,10 +290,12 @@ def _choices(robot, lead, q, independent, speeds, tolerance):
     return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
 
 
-def all_states(robot, lead, y, w, given, parts, outputs, tolerances):
+def all_states(asked, given, parts, outputs, tolerances):
     """Linearizes all states at once; an error names the first state that has no state space."""
+    robot, lead, y, w = asked
     found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs)
-    arguments = robot.packed, *given, parts, tolerances, found
+    request = Request(given.coordinates, given.actuators, parts, tolerances)
+    arguments = robot.packed, given.state, request, found
     if len(found.rank) >= FEW:
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if least(found.rank) < 0:
@@ -297,7 +305,7 @@ def all_states(robot, lead, y, w, given, parts, outputs, tolerances):
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):
             _require(robot, y, w, given, b, tolerances)
-    judge(robot, lead, y, w, given.state, found.a, found.rank, found.condition, found.condition_y, tolerances.rank)
+    judge(asked, given.state, found.a, found.rank, found.condition, found.condition_y, tolerances.rank)
     return found
 
 
@@ -315,11 +323,12 @@ def _require(robot, y, w, given, b, tolerances):
         if b and len(of_y.names) != len(y.names):
             raise InputError(f"state {b} has {len(of_y.names)} degrees of freedom, state 0 has {len(y.names)}: "
                              "linearize them apart")
-    linearize_at(robot, q, v, tau, forces, of_y, of_w, *tolerances)
+    linearize_at(robot, State(q, v, tau, forces), of_y, of_w, *tolerances)
 
 
-def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
+def _state_space(asked, labels, C, D, state, found, tolerance):
     """The result, in the leading shape of the user's arguments."""
+    robot, lead, y, w = asked
     q, v, tau = (x.copy() for x in state)
     arrays = (found.A, found.B, C, D, found.f0, found.K, found.S, found.drift, q, v, tau, found.a, found.lam,
               found.rank, found.condition, found.closure)

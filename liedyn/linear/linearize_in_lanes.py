@@ -8,7 +8,7 @@ state on its own.
 from liedyn.linear.choice import PICKED, SPANNED, picked_motions, spanned_motions
 from liedyn.linear.directions import Known
 from liedyn.linear.local import local_size, put_local_space
-from liedyn.linear.space import LocalSpace
+from liedyn.linear.space import Chosen, LocalSpace
 from liedyn.machine.compiled.jit import inline, inline_array, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import clear, columns_of, padded
 from liedyn.machine.simd.comparisons import is_positive, larger, magnitude
@@ -19,6 +19,7 @@ from liedyn.mechanics.dynamics.forward_in_lanes import (
     all_cut_joints, eliminate_in_lanes, fits_lanes, state_terms_in_lanes,
 )
 from liedyn.mechanics.dynamics.picked import picked_condition
+from liedyn.mechanics.dynamics.state import StateTerms
 from liedyn.mechanics.dynamics.terms import terms_size
 from liedyn.model.calls.batches import aligned
 from liedyn.model.packed import NV, N_ROWS
@@ -105,19 +106,21 @@ def put_tangents(model, e, G, tolerance, work, R):
 
 
 @kernel_in_place
-def linearize_in_lanes(model, state, coordinates, choosable, actuators, tolerances, work, space, condition):
-    """`linearize_in_place` of W states, with their condition numbers.
+def linearize_in_lanes(model, state, request, choosable, work, space, condition):
+    """`linearize_in_place` of W states, with their condition numbers, for a `Request` in lanes.
 
     Returns False if the states have to be treated one by one, also if one of them violates the constraints or its
     velocity does.
     """
+    coordinates, actuators, _, tolerances = request
     n, m, p = model.ints[NV], model.ints[N_ROWS], coordinates.virtual_w.size
     work[0] = WIDTH
     e, world = take_vector(work, elimination_size(LANES, model)), take_vector(work, WIDTH * terms_size(model))
     none, h, gamma = take_vector(work, 0), take_vector(work, WIDTH * n), take_vector(work, WIDTH * m)
-    known = Known(world, e, take_matrix(work, 0, WIDTH * n), none, none, h)
-    state_terms_in_lanes(model, state.q, state.v, state.f_ext, world, space.M, h, space.G, gamma, space.residual,
-                         space.psi)
+    no_cuts = take_matrix(work, 0, WIDTH * n)
+    known = Known(world, e, no_cuts, none, none, h, actuators, no_cuts)
+    terms = StateTerms(space.M, h, space.G, space.residual, space.psi, gamma)
+    state_terms_in_lanes(model, state.q, state.v, state.f_ext, world, terms)
     closed = splat(LANES, tolerances.closure) - largest(space.residual, m)
     slip = larger(splat(LANES, 1.0), largest(state.v, n)) * tolerances.closure - largest(space.psi, m)
     if not is_positive(closed) or not is_positive(slip):
@@ -133,4 +136,4 @@ def linearize_in_lanes(model, state, coordinates, choosable, actuators, toleranc
         if not put_tangents(model, e, space.G, tolerances.rank, work, coordinates.R_w):
             return False
         spanned_motions(LANES, coordinates.R_w, p, space.X)
-    return put_local_space(LANES, model, state, coordinates, way, True, known, actuators, work, space)
+    return put_local_space(LANES, model, state, Chosen(coordinates, way, True), known, work, space)

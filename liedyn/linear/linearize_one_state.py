@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.linear.linearize_states import Found, Tolerances, linearize_states
+from liedyn.linear.linearize_states import Found, Request, Tolerances, linearize_states
 from liedyn.linear.outputs import output_plan
 from liedyn.linear.space import Coordinates
 from liedyn.linear.state_space import LocalStateSpace
@@ -111,8 +111,8 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     rows, row = len(plan.labels) if len(plan.parts) else 0, np.empty((1, n))
     address = address_of(
         linearize_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, np.empty((1, 0))),
-        Coordinates(y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual), actuators, plan.parts,
-        Tolerances(*tolerances), room(robot, 1, p_y, p_w, nu, rows))
+        Request(Coordinates(y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual), actuators, plan.parts,
+                Tolerances(*tolerances)), room(robot, 1, p_y, p_w, nu, rows))
     shapes = ((4,), (n, p_y), (n, p_w), (n,), (robot.nq,), (n,), (n,), (n,), (len(robot.row_names),),
               (p_y if left else 0, n), (rows, p_y + p_w), (rows, nu))
     ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes]).tolist()
@@ -155,9 +155,10 @@ def linearize_direct(address, model, q, v, tau, integers, given):
     about, rank, condition_y = vector_in(rest, places[6], 4), np.full(1, -1), np.empty(1)
     call_rows(integer(address), 0, 1, (
         model, State(shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0))),
-        Coordinates(shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)), integers_in(places, SIZES + p_y, p_w)),
-        shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
-        shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), Tolerances(chosen[0], chosen[1]), Found(
+        Request(Coordinates(shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)),
+                            integers_in(places, SIZES + p_y, p_w)),
+                shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
+                shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), Tolerances(chosen[0], chosen[1])), Found(
             shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
             shaped(vector_in(rest, places[16], rows * x), (1, rows, x)),
             shaped(vector_in(rest, places[17], rows * nu), (1, rows, nu)), shaped(numbers(item(found, 2), x), (1, x)),
@@ -172,9 +173,12 @@ def linearize_direct(address, model, q, v, tau, integers, given):
     return found
 
 
-def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance):
-    """The `LocalStateSpace` of one state in the usual case, else None."""
-    choice = "one state", independent, outputs, speeds, closure_tolerance, rank_tolerance
+def linearize_one_state(robot, q, v, tau, choice):
+    """The `LocalStateSpace` of one state in the usual case, else None.
+
+    choice = (independent, outputs, speeds, closure_tolerance, rank_tolerance), as for `linearize`.
+    """
+    choice = "one state", *choice
     try:
         one = robot._memo.get(choice, choice)
     except TypeError:  # lists, or objects that are no names
@@ -204,7 +208,7 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
     if rank < 0 or (condition := rest.item(1)) > SUSPECT and is_suspect(
             robot, q, v, rest[begin:end], rank, condition, LINEARIZATION):
         return None  # the general way raises the error
-    require_regular_one(robot, q, rank, rank_tolerance)
+    require_regular_one(robot, q, rank, choice[-1])
     return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank, "_robot": robot,
                                "_later": (read_later, one, rest, robot)})
 

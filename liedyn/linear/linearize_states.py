@@ -11,7 +11,7 @@ from liedyn.linear.local import linearize_in_place, linearize_size
 from liedyn.linear.lower_rows import complete_derivatives
 from liedyn.linear.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
 from liedyn.linear.output_rows import output_size, put_outputs, read_accelerations
-from liedyn.linear.space import SPACE, Coordinates, LocalSpace
+from liedyn.linear.space import COORDINATES, SPACE, Coordinates, LocalSpace
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.gauss_jordan import element, padded
@@ -37,6 +37,9 @@ Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition
 Tolerances = namedtuple("Tolerances", "closure rank")
 """Tolerances of the closure error and of velocities that open loops; of pivots that count as zero."""
 
+Request = namedtuple("Request", "coordinates actuators outputs tolerances")
+"""What is asked for: `Coordinates`; S_u of tau = S_u u; the parts of an `OutputPlan`; `Tolerances`."""
+
 Scratch = namedtuple("Scratch", "work lower moved outputs")
 """Workspaces of one thread: for the linearization, two matrices like da, and for the outputs."""
 
@@ -53,14 +56,15 @@ def scratch_in_lanes(model, size, n, p, nu, outputs, C):
 
 
 @inline
-def put_outputs_of(lane, model, state, actuators, outputs, space, scratch, C, D):
+def put_outputs_of(lane, model, state, request, space, scratch, C, D):
     """C and D, from what a linearization leaves in `space` and its workspace."""
     if width_of(lane) == 1 and is_long(model):
         complete_terms(model, space.M, space.G)
-    if read_accelerations(outputs):
+    if read_accelerations(request.outputs):
         p_y = space.A.shape[0] - scratch.lower.shape[0]
-        complete_derivatives(lane, p_y, actuators, space, scratch.lower, scratch.moved)
-    put_outputs(lane, model, state, outputs, space, scratch.work[first_place(scratch.work):], scratch.outputs, C, D)
+        complete_derivatives(lane, p_y, request.actuators, space, scratch.lower, scratch.moved)
+    e = scratch.work[first_place(scratch.work):]
+    put_outputs(lane, model, state, request.outputs, space, e, scratch.outputs, C, D)
 
 
 @inline
@@ -74,9 +78,10 @@ def put_drift(v, K, w, drift):
 
 
 @batch
-def linearize_registers(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
+def linearize_registers(begin, end, model, state, request, found):
     """`linearize_states` for states with the same dependent velocities (`liedyn.linear.linearize_in_lanes`); the rank
     of other states remains -1."""
+    coordinates, actuators, outputs, _ = request
     count, n, p, nu = state.q.shape[0], model.ints[NV], coordinates.virtual_w.size, actuators.shape[1]
     m, x, r, choosable = model.ints[N_ROWS], 2 * p, found.C.shape[1], np.empty(n)
     size, virtual, R = linearize_in_lanes_size(model, p, nu), coordinates.virtual_w, matrix_of(p, n)
@@ -87,6 +92,7 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
         chosen = Coordinates(R, virtual, coordinates.R_w[0], virtual)
         for k in range(p * n):
             store(LANES, R, k, splat(LANES, load(SCALAR, chosen.R_w, k)))
+    asked = Request(chosen, actuators, outputs, request.tolerances)
     lanes, space = state_in_lanes(state), space_in_lanes(n, m, p, nu, True)
     scratch = scratch_in_lanes(model, size, n, p, nu, outputs, found.C)
     K, drift, C, D = matrix_of(n, p), matrix_of(1, n), matrix_of(r, x), matrix_of(r, nu)
@@ -97,8 +103,7 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
     lines_A, lines_B, lines_K = lines_for(A_rows), lines_for(B_rows), lines_for(K_rows)
     for b in range(begin, end, WIDTH):
         gather_state(state, b, end, lanes)
-        if not linearize_in_lanes(
-                model, lanes, chosen, choosable, actuators, tolerances, scratch.work, space, condition):
+        if not linearize_in_lanes(model, lanes, asked, choosable, scratch.work, space, condition):
             continue
         put_motions(space.X, K)
         put_drift(lanes.v, K, space.w, drift)
@@ -115,7 +120,7 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
             found.rank[k], found.closure[k] = n - p, closure[0, k - b]
             found.condition[k] = found.condition_y[k] = condition[0, k - b]
         if r > 0:
-            put_outputs_of(LANES, model, lanes, actuators, outputs, space, scratch, C, D)
+            put_outputs_of(LANES, model, lanes, request, space, scratch, C, D)
             scatter(C, b, end, C_rows)
             scatter(D, b, end, D_rows)
 
@@ -130,9 +135,9 @@ def put_motions(X, K):
 
 
 @batch
-def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
+def linearize_trees(begin, end, model, state, request, found):
     """`linearize_states` for trees without constraints, in their own coordinates."""
-    R_y, virtual_y, R_w, virtual_w = coordinates
+    (R_y, virtual_y, R_w, virtual_w), actuators, outputs, _ = request
     count, n, p, nu = state.q.shape[0], model.ints[NV], virtual_w.size, actuators.shape[1]
     x, r = 2 * p, found.C.shape[1]
     if not (R_y.shape[0] == 1 and R_w.shape[0] == 1 and picks_all_in_order(R_y[0], virtual_y)
@@ -163,7 +168,7 @@ def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, t
                     found.K[k, i, j] = found.S[k, i, j] = 1.0 if i == j else 0.0
         if r > 0:
             put_tree_directions(LANES, space)
-            put_outputs_of(LANES, model, lanes, actuators, outputs, space, scratch, C, D)
+            put_outputs_of(LANES, model, lanes, request, space, scratch, C, D)
             scatter(C, b, end, C_rows)
             scatter(D, b, end, D_rows)
 
@@ -171,16 +176,19 @@ def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, t
 # ---- one state at a time
 
 
-@late(MODEL, STATE, MATRIX, types.int64[:, ::1], SPACE, group(Scratch, VECTOR, MATRIX, MATRIX, VECTOR),
-      MATRIX, MATRIX)
-def put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, C, D):
-    put_outputs_of(SCALAR, model, state, actuators, outputs, space, scratch, C, D)
+REQUEST = group(Request, COORDINATES, MATRIX, types.int64[:, ::1], group(Tolerances, *[types.float64] * 2))
+"""Its type for one state."""
+
+
+@late(MODEL, STATE, REQUEST, SPACE, group(Scratch, VECTOR, MATRIX, MATRIX, VECTOR), MATRIX, MATRIX)
+def put_outputs_at_one_state(model, state, request, space, scratch, C, D):
+    put_outputs_of(SCALAR, model, state, request, space, scratch, C, D)
 
 
 @kernel_in_place
-def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances, scratch, room, found):
+def linearize_row(b, model, states, request, scratch, room, found):
     """Row b of `found`; returns False and leaves rank -1 if that state has no state space. `room` is a `LocalSpace`."""
-    R_y, virtual_y, R_w, virtual_w = coordinates
+    (R_y, virtual_y, R_w, virtual_w), actuators, outputs, tolerances = request
     chosen = Coordinates(
         R_y[min(b, R_y.shape[0] - 1)], virtual_y, R_w[min(b, R_w.shape[0] - 1)], virtual_w)
     state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
@@ -206,18 +214,20 @@ def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances,
             drift -= space.X[i, p_y + s] * space.w[s]
         found.drift[b, i] = drift
     if outputs.shape[0] > 0:
-        put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, found.C[b], found.D[b])
+        asked = Request(chosen, actuators, outputs, tolerances)
+        put_outputs_at_one_state(model, state, asked, space, scratch, found.C[b], found.D[b])
     return True
 
 
 @batch
-def linearize_states(begin, end, model, states, coordinates, actuators, outputs, tolerances, found):
+def linearize_states(begin, end, model, states, request, found):
     """The local state space at each row whose rank is still unknown, -1.
 
     R_y and R_w (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` has the parts
     of an `OutputPlan`. The rank of the first state that has no state space stays -1; the states after it in its block
     are not treated.
     """
+    coordinates, actuators, outputs, _ = request
     n, m, nu, given = model.ints[NV], model.ints[N_ROWS], actuators.shape[1], model.floats
     p_y, p_w, read = coordinates.virtual_y.size, coordinates.virtual_w.size, int(outputs.shape[0] > 0)
     x, u, size = padded(p_y + p_w), padded(p_y + p_w + nu), linearize_size(model, p_y, p_w, nu)
@@ -237,6 +247,5 @@ def linearize_states(begin, end, model, states, coordinates, actuators, outputs,
     outputs_room = take_vector(room, of_outputs)
     scratch = Scratch(room[int(room[0]):], lower, moved, outputs_room)  # a slice, which keeps a reference to `room`
     for b in range(begin, end):
-        if found.rank[b] < 0 and not linearize_row(
-                b, model, states, coordinates, actuators, outputs, tolerances, scratch, space, found):
+        if found.rank[b] < 0 and not linearize_row(b, model, states, request, scratch, space, found):
             return

@@ -35,10 +35,9 @@ from liedyn.linear.choice import (
     reads_cuts, same_choice, spanned_motions, spanned_rates,
 )
 from liedyn.linear.directions import Known, directions_size, vary_directions
-from liedyn.linear.lower_rows import complete_derivatives, put_lower_rows
+from liedyn.linear.lower_rows import complete_derivatives, put_lower_rows, put_upper_rows
 from liedyn.linear.open_tree import linearize_unconstrained, picks_all_in_order
-from liedyn.linear.space import COORDINATES, SPACE, Coordinates, LocalSpace
-from liedyn.linear.lower_rows import put_upper_rows
+from liedyn.linear.space import COORDINATES, SPACE, Chosen, Coordinates, LocalSpace
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import clear, padded, padded_for
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, load, store, take_matrix, take_vector
@@ -49,13 +48,13 @@ from liedyn.mechanics.constraints.elimination import (
 )
 from liedyn.mechanics.constraints.families.cut import cut_bias_kernel, cut_velocity_kernel
 from liedyn.mechanics.constraints.free_velocities import LEFT, TANGENT, is_left, put_left, put_tangent
-from liedyn.mechanics.constraints.reduced import constrained_motion, multipliers_size
+from liedyn.mechanics.constraints.reduced import ForceBalance, constrained_motion, multipliers_size
 from liedyn.mechanics.constraints.sparse_elimination import (
     complete_terms, eliminate_rows, is_sparse, right_inverse_of_rows,
 )
 from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA, WRONG_COUNT
 from liedyn.mechanics.dynamics.picked import picked_condition, picks
-from liedyn.mechanics.dynamics.state import STATE, State
+from liedyn.mechanics.dynamics.state import STATE, State, StateTerms
 from liedyn.mechanics.dynamics.terms import put_state_terms, terms_size
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives_size
 from liedyn.model.constraint_records import is_long
@@ -90,25 +89,72 @@ def linearize_size(model, p_y, p_w, nu):
 
 
 @inline
-def put_local_space(lane, model, state, coordinates, way, same, known, actuators, work, space):
+def put_local_space(lane, model, state, chosen, known, work, space):
     """All of `space` from X = S and, if y and w differ, N. Returns False if some motion has no inertia."""
+    coordinates = chosen.coordinates
     p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
     inertia = take_matrix(work, p_w, padded_for(lane, p_w + 1))
-    if not constrained_motion(lane, model, known.e, space.M, known.h, state.tau, work, inertia, space.a, space.lam):
+    balance = ForceBalance(space.M, known.h, state.tau)
+    if not constrained_motion(lane, model, known.e, balance, work, inertia, (space.a, space.lam)):
         return False
-    if way == PICKED:
+    if chosen.way == PICKED:
         picked_rates(lane, model, known.e, coordinates.R_w, state.v, p_y, space)
-    elif way == SPANNED:
+    elif chosen.way == SPANNED:
         spanned_rates(lane, model, known.e, coordinates.R_w, state.v, p_y, space)
     else:
         given_rates(coordinates, known, state.v, space)
-    if same:
+    if chosen.same:
         copy_columns(lane, space.X, p_y, p_y, space.N)
-    virtual_upper = take_matrix(work, model.ints[N_VIRTUAL], padded_for(lane, p_y + p_w))
-    vary_directions(lane, model, state, coordinates, way, same, known, virtual_upper, work, space)
-    put_lower_rows(lane, model, coordinates, way, known, inertia, actuators, work, space)
-    put_upper_rows(lane, model, state.v, coordinates, same, known, virtual_upper, work, space)
+    vary_directions(lane, model, state, chosen, known, work, space)
+    put_lower_rows(lane, model, chosen, known, inertia, work, space)
+    put_upper_rows(lane, model, state.v, chosen, known, work, space)
     return True
+
+
+@inline
+def take_known(model, coordinates, actuators, work):
+    """Room for what is known of a state, in its workspace."""
+    n, nz = model.ints[NV], model.ints[N_VIRTUAL]
+    e = take_vector(work, elimination_size(SCALAR, model))
+    world = take_vector(work, max(terms_size(model), aba_derivatives_size(model)))
+    return Known(world, e, take_matrix(work, nz, n), take_vector(work, nz), take_vector(work, nz),
+                 take_vector(work, n), actuators,
+                 take_matrix(work, nz, padded(coordinates.virtual_y.size + coordinates.virtual_w.size)))
+
+
+@inline
+def put_equations(model, state, coordinates, gamma, known, space):
+    """Terms of the equations of motion, and what is known of cut joints if the coordinates read them."""
+    terms = StateTerms(space.M, known.h, space.G, space.residual, space.psi, gamma)
+    put_state_terms(model, state.q, state.v, state.f_ext, known.world, terms)
+    if reads_cuts(coordinates.virtual_y) or reads_cuts(coordinates.virtual_w):
+        reader_rows(SCALAR, model, known.world, known.E)
+        cut_bias_kernel(model, known.world, True, known.rho)
+        cut_velocity_kernel(SCALAR, model, known.world, True, known.z)
+
+
+@inline
+def eliminate_chosen(model, coordinates, gamma, choosable, tolerance, known, space):
+    """The elimination that leaves the chosen velocities independent, if there is one: (way, rank).
+
+    For the choices LEFT and TANGENT the rows that the elimination leaves are written to R_w and R_y.
+    """
+    R, p = coordinates.R_w, coordinates.virtual_w.size
+    leave, tangent = is_left(coordinates.virtual_w, LEFT), is_left(coordinates.virtual_w, TANGENT)
+    for j in range(model.ints[NV]):
+        choosable[j] = 1.0
+    if not (leave or tangent or picks(model, R, coordinates.virtual_w, choosable)):
+        return GIVEN, 0
+    rank, _, complete = eliminate_rows(model, space.M, space.G, gamma, choosable, tolerance, known.e)
+    if not complete or rank + p != model.ints[NV]:
+        return GIVEN, rank
+    if leave:
+        put_left(model, known.e, R)
+    if tangent:
+        put_tangent(model, known.e, R)
+    for k in range(R.size if leave or tangent else 0):
+        store(SCALAR, coordinates.R_y, k, load(SCALAR, R, k))
+    return SPANNED if tangent else PICKED, rank
 
 
 @late(MODEL, STATE, COORDINATES, MATRIX, types.float64, VECTOR, SPACE, returns=STATUS)
@@ -119,66 +165,45 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
     (`liedyn.mechanics.constraints.free_velocities`) y and w are the same coordinates; their rows are written to R_w and
     R_y here. Returns (status, rank, condition) of the velocities, and the same of the coordinates.
     """
-    n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     R_y, virtual_y, R_w, virtual_w = coordinates
-    G, X, p_y, p_w = space.G, space.X, virtual_y.size, virtual_w.size
+    p_y, m = virtual_y.size, model.ints[N_ROWS]
     work[0] = first_place(work)
-    e = take_vector(work, elimination_size(SCALAR, model))
-    world = take_vector(work, max(terms_size(model), aba_derivatives_size(model)))
-    known = Known(
-        world, e, take_matrix(work, nz, n), take_vector(work, nz), take_vector(work, nz), take_vector(work, n))
-    gamma, mask, choosable = take_vector(work, m), take_vector(work, m), take_vector(work, padded(n))
-    put_state_terms(model, state.q, state.v, state.f_ext, world, space.M, known.h, G, gamma, space.residual, space.psi)
-    if reads_cuts(virtual_y) or reads_cuts(virtual_w):
-        reader_rows(SCALAR, model, world, known.E)
-        cut_bias_kernel(model, world, True, known.rho)
-        cut_velocity_kernel(SCALAR, model, world, True, known.z)
+    known = take_known(model, coordinates, actuators, work)
+    gamma, mask = take_vector(work, m), take_vector(work, m)
+    choosable = take_vector(work, padded(model.ints[NV]))
+    put_equations(model, state, coordinates, gamma, known, space)
 
     # the elimination (which velocities depend on which), and S
-    clear(X)
-    leave, tangent = is_left(virtual_w, LEFT), is_left(virtual_w, TANGENT)
-    for j in range(n):
-        choosable[j] = 1.0
-    way = PICKED if leave or tangent or picks(model, R_w, virtual_w, choosable) else GIVEN
-    if way == PICKED:
-        rank, _, complete = eliminate_rows(model, space.M, G, gamma, choosable, tolerance, e)
-        if not complete or rank + p_w != n:
-            way = GIVEN
-    if way == GIVEN and (leave or tangent):
+    clear(space.X)
+    way, rank = eliminate_chosen(model, coordinates, gamma, choosable, tolerance, known, space)
+    if way == GIVEN and (is_left(virtual_w, LEFT) or is_left(virtual_w, TANGENT)):
         return WRONG_COUNT, rank, np.inf, OK, rank, np.inf
-    if leave:
-        put_left(model, e, R_w)
-    if tangent:
-        way = SPANNED
-        put_tangent(model, e, R_w)
-        spanned_motions(SCALAR, R_w, p_y, X)
-    for k in range(R_w.size if leave or tangent else 0):
-        store(SCALAR, R_y, k, load(SCALAR, R_w, k))
+    if way == SPANNED:
+        spanned_motions(SCALAR, R_w, p_y, space.X)
+    elif way == PICKED:
+        picked_motions(SCALAR, model, known.e, R_w, p_y, space.X)
     if way != GIVEN:  # a tangent space is better conditioned than the coordinates that pivoting chooses
-        status, condition = OK, picked_condition(SCALAR, model, e, G, p_w)
-    if way == PICKED:
-        picked_motions(SCALAR, model, e, R_w, p_y, X)
-    elif way == GIVEN:
+        status, condition = OK, picked_condition(SCALAR, model, known.e, space.G, virtual_w.size)
+    else:
         if is_long(model):
-            complete_terms(model, space.M, G)
-        status, rank, condition = given_motions(model, G, known.E, R_w, virtual_w, tolerance, work, p_y, X)
+            complete_terms(model, space.M, space.G)
+        status, rank, condition = given_motions(model, known.E, coordinates, tolerance, work, space)
         if status != OK:
             return status, rank, condition, OK, rank, condition
-        for j in range(n):
+        for j in range(model.ints[NV]):
             choosable[j] = 1.0
-        eliminate(model, G, gamma, choosable, tolerance, e)
+        eliminate(model, space.G, gamma, choosable, tolerance, known.e)
 
     # the coordinates, and N if it differs from S
     holonomic_rows(model, mask)
-    same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
+    same = same_choice(space.G, mask, R_y, virtual_y, R_w, virtual_w)
     status_y, rank_y, condition_y = OK, rank, condition
     if not same:
         if is_long(model):
-            complete_terms(model, space.M, G)
-        status_y, rank_y, condition_y = position_null_space(
-            model, G, mask, known.E, R_y, virtual_y, tolerance, work, space.N)
+            complete_terms(model, space.M, space.G)
+        status_y, rank_y, condition_y = position_null_space(model, mask, known.E, coordinates, tolerance, work, space)
     if status_y == OK and not put_local_space(
-            SCALAR, model, state, coordinates, way, same, known, actuators, work, space):
+            SCALAR, model, state, Chosen(coordinates, way, same), known, work, space):
         status = SINGULAR_INERTIA
     return status, rank, condition, status_y, rank_y, condition_y
 

@@ -63,13 +63,14 @@ def subtract_virtual_bracket(lane, model, z, EN, p, out):
 
 
 @inline
-def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work, space):
+def put_upper_rows(lane, model, v, chosen, known, work, space):
     """The rows of ydot in A and f0.
 
-    `virtual_upper` (nz rows, padded) has the variations of the virtual velocities, if y reads any and y and w
+    known.virtual_upper (nz rows, padded) has the variations of the virtual velocities, if y reads any and y and w
     differ.
     """
-    R_y, virtual_y, A, N = coordinates.R_y, coordinates.virtual_y, space.A, space.N
+    R_y, virtual_y, A, N = chosen.coordinates.R_y, chosen.coordinates.virtual_y, space.A, space.N
+    same, virtual_upper = chosen.same, known.virtual_upper
     p, n, begin = virtual_y.size, columns_of(lane, R_y), work[0]
     # tangent spaces turn with ball and free joints, whose configuration has more numbers than their velocity
     reads, moves = reads_cuts(virtual_y), not same or q_total(model) != dof_total(model)
@@ -141,8 +142,9 @@ def reduce_balance(lane, model, e, balance, blocks, actuators, inputs, lower):
 
 
 @inline
-def put_lower_rows(lane, model, coordinates, way, known, inertia, actuators, work, space):
+def put_lower_rows(lane, model, chosen, known, inertia, work, space):
     """The rows of wdot in A and B, and of ydot in B; needs the factor of K^T M K, and balance for wdot = 0."""
+    coordinates, way, actuators = chosen.coordinates, chosen.way, known.actuators
     p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
     nu, x = actuators.shape[1], p_y + p_w
     own = take_matrix(work, p_w, padded_for(lane, x + nu))

@@ -1,5 +1,9 @@
 """The linearization of one state, from Python, with an error message for each cause of failure."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +20,9 @@ from liedyn.mechanics.dynamics.nullspace import OK, WRONG_COUNT, nullspace_kerne
 from liedyn.mechanics.dynamics.nullspace import raise_for_status
 from liedyn.mechanics.dynamics.singular import LINEARIZATION, POOR_CONDITION, require_regular, warn_if_digits_are_lost
 from liedyn.mechanics.dynamics.state import State
+
+if TYPE_CHECKING:
+    from liedyn.model.robot import Robot
 
 CLOSURE_TOLERANCE = 1e-8
 """Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
@@ -73,7 +80,17 @@ class Found:
     local: object
 
 
-def linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop=None):
+class Asked(NamedTuple):
+    """A robot, the leading axes of its states, and the coordinates y and velocities w in which they are linearized."""
+
+    robot: Robot
+    lead: tuple[int, ...]
+    y: Independent
+    w: Independent
+
+
+def linearize_at(robot, state, independent, speeds, closure_tolerance, rank_tolerance, loop=None):
+    q, v, tau, f_ext = state
     y = choose_positions(robot, q, independent, rank_tolerance)
     w = choose_speeds(robot, q, y, speeds, rank_tolerance)
     of_w, of_y, local = linearize_kernel(robot.packed, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
@@ -89,9 +106,8 @@ def linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance
         raise wrong_count(robot, y, of_y[1])
     if of_y[0] != OK:
         raise singular_choice(robot, q, y, holonomic(robot))
-    state = State(*(x[None] for x in (q, v, tau, f_ext)))
-    judge(robot, (), y, w, state, local.a[None], np.array([rank]), np.array([condition]), np.array([of_y[2]]),
-           rank_tolerance)
+    judge(Asked(robot, (), y, w), State(*(x[None] for x in state)), local.a[None], np.array([rank]),
+          np.array([condition]), np.array([of_y[2]]), rank_tolerance)
     return Found(y, w, rank, condition, residual, local)
 
 
@@ -104,8 +120,9 @@ def left_as_tangent(chosen):
     return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
 
 
-def judge(robot, lead, y, w, state, a, rank, condition, condition_y, tolerance):
+def judge(asked, state, a, rank, condition, condition_y, tolerance):
     """Raises SingularConfigurationError at a singular configuration, warns if few digits are correct."""
+    robot, lead, y, w = asked
     require_regular(robot, lead, state.q, rank, tolerance)
     largest = np.maximum(condition, condition_y)
     if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, largest, LINEARIZATION):

@@ -14,6 +14,8 @@ are combinations of others,
 
     mu = W^T balance        (1 + T T^T) dlambda_rest = T mu + d        dlambda_1 = mu - T^T dlambda_rest
 """
+from collections import namedtuple
+
 from liedyn.lie.algebra import Ad_inverse, ad, add6, rotate, scale6, sub6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import (
@@ -37,7 +39,7 @@ from liedyn.mechanics.tree.kinematics import (
     S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
 )
 from liedyn.mechanics.tree.tangent_recursion import (
-    BODY as BODY_SIZE, DA, DV, ETA, VARIATION, variation_of, vary_accelerations, vary_velocities,
+    BODY as BODY_SIZE, DA, DV, ETA, VARIATION, VariedLinks, variation_of, vary_accelerations, vary_velocities,
 )
 from liedyn.model.constraint_records import (
     CUSTOM, family_of, get_rotation, has_target, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
@@ -107,16 +109,17 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
     m, nz = model.ints[N_ROWS], model.ints[N_VIRTUAL]
     work[0] = WIDTH
     rows, world = take_matrix(work, C.shape[0], columns), take_vector(work, width_of(lane) * world_size(model))
-    variations, cuts = (take_vector(work, VARIATION * WIDTH * link_count(model)),
-                        take_vector(work, width_of(lane) * CUT_SIZE * loop_count(model)))
+    variations = take_vector(work, VARIATION * WIDTH * link_count(model))
+    links = VariedLinks(world, take_vector(work, width_of(lane) * CUT_SIZE * loop_count(model)), variations)
     E, z_dot, z_ddot = (take_matrix(work, nz, width_of(lane) * dof_total(model)), take_matrix(work, nz, N.shape[1]),
                         take_matrix(work, nz, N.shape[1]))
     dlam, reads, rate = take_matrix(work, m, columns), is_among(outputs, CUT), highest_rate(outputs)
+    along = Along(N, da, E, z_dot, z_ddot, rows)
     clear(rows)
     if reads or is_among(outputs, BODY) or read_multipliers(outputs):
         world_positions(lane, model, q, world)
     if read_multipliers(outputs):
-        put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam)
+        put_multiplier_derivatives(lane, model, q, space, e, links, work, dlam)
     if rate >= VELOCITY:
         world_velocities(lane, model, v, world)
     if rate == ACCELERATION:
@@ -125,15 +128,14 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
         if rate >= VELOCITY and b < blocks:
             vary_velocities(lane, model, world, N, X, b, variations)
             if reads:
-                vary_cut_velocities(lane, model, world, cuts, variations, True, b, z_dot)
+                vary_cut_velocities(lane, model, links, True, b, z_dot)
         if rate == ACCELERATION and b < blocks:
             vary_accelerations(lane, model, world, True, X, b, variations)
             if reads:
-                vary_cut_accelerations(lane, model, world, cuts, variations, True, b, z_ddot)
+                vary_cut_accelerations(lane, model, links, True, b, z_ddot)
         for r in range(outputs.shape[0]):
             if outputs[r, 0] == BODY:
-                put_body_rows(lane, model, world, variations, outputs[r, 2], outputs[r, 1], N, da, b, rows,
-                              outputs[r, 3])
+                put_body_rows(lane, model, links, along, outputs[r], b)
     if reads:
         reader_rows(lane, model, world, E)
     for r in range(outputs.shape[0]):
@@ -141,7 +143,7 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
         if what == TREE:
             add_row(rows, row, 1.0, N if rate == POSITION else (X if rate == VELOCITY else da), k)
         elif what == CUT:
-            put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row)
+            put_reading(lane, along, outputs[r])
         elif what == WRENCH:
             put_wrench_rows(model, k, dlam, rows, row)
         elif what == MULTIPLIER:
@@ -152,9 +154,15 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
         copy_row(lane, rows, at + x, nu, D, nu * row)
 
 
+Along = namedtuple("Along", "N da E z_dot z_ddot rows")
+"""Along every column: displacements, accelerations; rows that read the velocities of cut joints, and the variations of
+these velocities and of their rates; the rows of C and D."""
+
+
 @inline
-def put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row):
+def put_reading(lane, along, output):
     """Derivative of a coordinate of a cut joint, or of its rate, along every column: E reads it."""
+    (N, da, E, z_dot, z_ddot, rows), rate, k, row = along, output[1], output[2], output[3]
     if rate == VELOCITY:
         add_row(rows, row, 1.0, z_dot, k)
         return
@@ -178,8 +186,10 @@ def along_path(lane, model, world, link, A, b):
 
 
 @inline
-def put_body_rows(lane, model, world, variations, body, rate, N, da, b, rows, row):
+def put_body_rows(lane, model, links, along, output, b):
     """Displacement, twist or twist rate of a body, in its own frame, in block b of columns; N may have fewer blocks."""
+    world, variations, N, da, rows = links.world, links.variations, along.N, along.da, along.rows
+    rate, body, row = output[1], output[2], output[3]
     pose, link, width = body_pose(lane, model, world, body), body_link(model, body), rows.shape[1] // WIDTH
     moves, x = b < N.shape[1] // WIDTH, zero6(LANES)
     if rate == POSITION and moves:
@@ -252,21 +262,21 @@ def put_range(lane, model, lam, e, x):
 
 
 @kernel_in_place
-def turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still, rates, turned):
-    """turned (m, columns) = dG x along the columns of N; needs `world_positions`.
+def turn_rows(lane, model, q, x, space, links, scratch, turned):
+    """turned (m, columns) = dG x along the columns of N; needs `world_positions`. x is set to zero.
 
-    bodies, still (n rows) and rates (m rows) are scratch matrices as wide as N; x is set to zero.
+    scratch = (bodies, still, rates): a vector for `put_cuts`; matrices of n and m rows, as wide as N.
     """
-    a, lam, N = space.a, space.lam, space.N
+    a, lam, N, (bodies, still, rates) = space.a, space.lam, space.N, scratch
     clear(turned)
     clear(still)
     for sign in (1.0, -1.0):  # the difference of the variations at x and at 0, where only prescribed motions contribute
         if sign > 0.0 or is_moved(model):
-            world_velocities(lane, model, x, world)
-            put_cuts(lane, model, world, lam, bodies, cuts)
+            world_velocities(lane, model, x, links.world)
+            put_cuts(lane, model, links.world, lam, bodies, links.cuts)
             for b in range(N.shape[1] // WIDTH):
-                vary_velocities(lane, model, world, N, still, b, variations)
-                vary_velocity_rows(lane, model, q, x, a, world, cuts, variations, N, b, rates)
+                vary_velocities(lane, model, links.world, N, still, b, links.variations)
+                vary_velocity_rows(lane, model, (q, x, a), links, N, b, rates)
             for i in range(turned.shape[0]):
                 add_row(turned, i, sign, rates, i)
         for j in range(dof_total(model)):
@@ -274,7 +284,7 @@ def turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still, 
 
 
 @kernel_in_place
-def put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam):
+def put_multiplier_derivatives(lane, model, q, space, e, links, work, dlam):
     """dlambda (m, columns), by the equations at the top; needs `world_positions`."""
     n, m, columns, lam, N, balance = model.ints[NV], dlam.shape[0], dlam.shape[1], space.lam, space.N, space.balance
     begin = work[0]
@@ -287,8 +297,7 @@ def put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts
             take_vector(work, width_of(lane) * n), take_vector(work, width_of(lane) * BODY_SIZE * link_count(model)),
             take_matrix(work, n, N.shape[1]))
         put_range(lane, model, lam, e, x)
-        turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still,
-                  take_matrix(work, m, N.shape[1]), turned)
+        turn_rows(lane, model, q, x, space, links, (bodies, still, take_matrix(work, m, N.shape[1])), turned)
     work[0] = begin
     dofs, own = dependent_dofs(model, e)
     clear(dlam)

@@ -12,6 +12,9 @@ row; LEFT and TANGENT (`liedyn.mechanics.constraints.free_velocities`) leave the
 a register for each number, and so has R_w for tangent spaces, which differ from state to state.
 """
 
+Chosen = namedtuple("Chosen", "coordinates way same")
+"""`Coordinates`; how S is found from the elimination (`liedyn.linear.choice`); true if y and w are the same."""
+
 LocalSpace = namedtuple("LocalSpace", "A B f0 w a lam residual psi G M N X da balance")
 """The local state space of one state, or of W states in lanes, as kernels write it.
 

@@ -15,6 +15,7 @@ from liedyn.machine.errors import InputError
 from liedyn.mechanics.constraints.independent import given_coordinates
 from liedyn.mechanics.constraints.loops import reader_kernel
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.boundary import states, wrenches
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def underlying(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, indepen
         raise InputError(f"underlying takes no force elements, as {robot.element_names[0]!r} is one; linearize() does")
     forces = wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q[0], v[0], tau[0], forces, rank_tolerance, "the underlying ODE")
-    found = linearize_at(robot, q[0], v[0], tau[0], forces, independent, None, closure_tolerance, rank_tolerance)
+    state = State(q[0], v[0], tau[0], forces)
+    found = linearize_at(robot, state, independent, None, closure_tolerance, rank_tolerance)
     y, w, local = found.coordinates, found.velocities, found.local
     p_y, x = len(y.names), len(y.names) + len(w.names)
     rates = local.X[:, :x].copy()

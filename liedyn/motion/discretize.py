@@ -22,7 +22,7 @@ from liedyn.linear.closed_loop import operating_points
 from liedyn.linear.state_space import ARRAYS, DiscreteStateSpace
 from liedyn.linear.linearize import Given, all_states, settled_without_friction
 from liedyn.linear.linearize_states import Tolerances
-from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of, linearize_at
+from liedyn.linear.operating_point import CLOSURE_TOLERANCE, Asked, actuators_of, linearize_at
 from liedyn.linear.outputs import NO_OUTPUTS
 from liedyn.linear.space import Coordinates
 from liedyn.machine.arguments import non_negative, positive, require_robot
@@ -128,7 +128,7 @@ def _all_states(robot, lead, given, forces, named, options):
         coordinates = Coordinates(y.rows[None].copy(), y.virtual, y.rows[None].copy(), y.virtual)
         start = Given(State(q, v, tau, forces), coordinates, actuators_of(robot))
         # raises the errors of these states
-        all_states(robot, lead, y, y, start, NO_OUTPUTS, 0, Tolerances(*tolerances))
+        all_states(Asked(robot, lead, y, y), start, NO_OUTPUTS, 0, Tolerances(*tolerances))
         p, nu, count = len(y.names), len(robot.actuator_names), len(q)
         found = Steps(np.empty((count, 2 * p, 2 * p)), np.empty((count, 2 * p, nu)), np.empty_like(q), np.empty_like(v),
                       np.zeros(count, np.int64))
@@ -136,16 +136,16 @@ def _all_states(robot, lead, given, forces, named, options):
                           (h, tolerances[1]), found)
         for b in np.flatnonzero(found.done == 0):  # states whose constraints are harder to solve, or have no solution
             with of_the_batch(lead, b):
-                one = _one_state(robot, q[b:b + 1], v[b:b + 1], tau[b:b + 1], None, forces[b], *options)
+                one = _one_state(robot, q[b:b + 1], v[b:b + 1], tau[b:b + 1], None, forces[b], options)
             found.A[b], found.B[b], found.q[b], found.v[b] = one.A, one.B, one.q_next, one.v_next
         return _together((found.A, found.B, q, v, tau, found.q, found.v), lead, h, y.names + y.rates, robot)
     if not lead:
-        return _one_state(robot, q, v, tau, loop, forces[0], *options)
+        return _one_state(robot, q, v, tau, loop, forces[0], options)
     models = []
     for b in range(len(q)):
         with of_the_batch(lead, b):
             _, *row = operating_points(robot, q[b], v[b], *_given_at(named, lead, b))
-            models.append(_one_state(robot, *row, forces[b], *options))
+            models.append(_one_state(robot, *row, forces[b], options))
     if len({model.states for model in models}) > 1:
         raise InputError("the coordinates that are left differ from state to state: name independent ones")
     return _together([np.array([getattr(model, name) for model in models]) for name in ARRAYS], lead, h,
@@ -175,16 +175,17 @@ def _together(rows, lead, h, states, robot):
     return DiscreteStateSpace(A, B, h, states, robot.actuator_names, q, v, tau, q_next, v_next)
 
 
-def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_tolerance, rank_tolerance):
+def _one_state(robot, q, v, tau, loop, f_ext, options):
     """One state; arrays have a leading axis of length 1."""
+    h, independent, speeds, *tolerances = options
     given_tau = tau[0]
     if robot.elements is not None:  # the force elements are part of the loop
         robot, given_tau = without_elements(robot), loop.given[0]
     q, v, tau = q[0], v[0], tau[0]
-    robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
-    found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
+    robot = settled_without_friction(robot, q, v, tau, f_ext, tolerances[1], "the derivative of a step")
+    found = linearize_at(robot, State(q, v, tau, f_ext), independent, speeds, *tolerances, loop)
     y, w = found.coordinates, found.velocities
-    space, x = Deviation.by(robot, q, v, y, w, rank_tolerance), len(y.names) + len(w.names)
+    space, x = Deviation.by(robot, q, v, y, w, tolerances[1]), len(y.names) + len(w.names)
     p, nu, forces = len(y.names), len(robot.actuator_names), tau
     inputs = np.eye(nu, x + nu, x)
 
@@ -199,7 +200,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
             if loop is not None:
                 loop = loop.at(robot.t + part * h, q_i[None], v_i[None])
                 forces = loop.tau[0]
-            found = linearize_at(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
+            found = linearize_at(now, State(q_i, v_i, forces, f_ext), y, w, *tolerances, loop)
         A, B = found.local.A, found.local.B[:, :nu]
         if loop is not None and loop.driven is not None:
             B = B + found.local.B[:, nu:] @ loop.driven[0]

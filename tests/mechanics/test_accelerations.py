@@ -11,6 +11,7 @@ from liedyn.mechanics.dynamics.nullspace import (
     OK, RANK_TOLERANCE, SINGULAR_INERTIA, acceleration_kernel, acceleration_size, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree import crba, rnea
 from liedyn.model import Builder
@@ -90,7 +91,7 @@ def test_terms_are_those_of_the_recursions():
 
 def solved(robot, M, h, G, gamma, tau):
     work, a, lam = np.full(solve_size(robot.packed) + 8 * G.size + 1000, np.nan), np.empty(len(h)), np.empty(len(gamma))
-    status, rank, _ = solve_accelerations(robot.packed, M, h, G, gamma, tau, RANK_TOLERANCE, work, a)
+    status, rank, _ = solve_accelerations(robot.packed, Terms(M, h, G, gamma), tau, RANK_TOLERANCE, work, a)
     solve_multipliers(robot.packed, work, lam)
     return status, rank, a, lam
 

@@ -45,7 +45,8 @@ def test_condition_numbers_are_those_of_singular_values(name):
     exact = np.maximum(s[:, 0], 1.0) / s[np.arange(len(s)), rank - 1] / long
     for power in (ACCELERATIONS, LINEARIZATION):
         kappa, left = np.empty(len(q)), np.empty(len(q))
-        digits.digits_states(robot.packed, q, v, v, rank, lengths[:-1].copy(), long, power, kappa, left)
+        scales = digits.Scales(lengths[:-1].copy(), long, power)
+        digits.digits_states(robot.packed, (q, v, v), rank, scales, (kappa, left))
         few, true = left < digits.ENOUGH, np.maximum(exact, 1.0)
         usual = true < 1e6
         assert (kappa[usual] >= true[usual] * (1.0 - 1e-6)).all() and (kappa[usual] <= 5.0 * true[usual]).all()

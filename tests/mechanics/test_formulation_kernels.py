@@ -9,6 +9,7 @@ from liedyn.machine.linalg.ranks import Ranking
 from liedyn.machine.linalg.row_space import row_space
 from liedyn.mechanics.dynamics.multiplier import SINGULAR_MASS, multiplier_kernel
 from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.mechanics.dynamics.state import StateTerms
 from liedyn.mechanics.dynamics.svd import svd_kernel
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.dynamics.unified import unified_kernel, unified_velocity_kernel
@@ -36,7 +37,7 @@ def random_terms(rng, n, m, rank):
     root = rng.normal(size=(n, n))
     G = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
     residual, psi, gamma = rng.normal(size=(3, n)) @ G.T
-    return (root @ root.T + np.eye(n), rng.normal(size=n), G, residual, psi, gamma), rng.normal(size=n)
+    return StateTerms(root @ root.T + np.eye(n), rng.normal(size=n), G, residual, psi, gamma), rng.normal(size=n)
 
 
 def plain(G):
@@ -44,28 +45,28 @@ def plain(G):
     return Ranking(TOLERANCE, np.ones(G.shape[0]), np.ones(G.shape[1]))
 
 
-def run(kernel, terms, tau, *options):
+def run(kernel, terms, tau, option):
     m, n = terms[2].shape
     a, lam = np.full(n, np.nan), np.full(m, np.nan)
-    more = [np.full(m, np.nan) for _ in range(2 * (kernel is svd_kernel))]
-    status, rank = kernel(*terms, tau, *options, plain(terms[2]), a, lam, *more)
+    more = [np.full((2, m), np.nan)] if kernel is svd_kernel else []
+    status, rank = kernel(terms, tau, option, plain(terms[2]), a, lam, *more)
     assert status == OK
-    return a, lam, rank, *more
+    return a, lam, rank, *(row for sizes in more for row in sizes)
 
 
 def close(actual, expected, tolerance):
     assert np.abs(actual - expected).max(initial=0.0) <= tolerance * max(1.0, np.abs(expected).max(initial=0.0))
 
 
-CASES = [(multiplier_kernel, (0.0, 0.0)), (svd_kernel, (0.0, 0.0)), (unified_kernel, (0.0,))]
+CASES = [(multiplier_kernel, (0.0, 0.0)), (svd_kernel, (0.0, 0.0)), (unified_kernel, 0.0)]
 
 
-@pytest.mark.parametrize("kernel, options", CASES, ids=["multiplier", "svd", "unified"])
+@pytest.mark.parametrize("kernel, option", CASES, ids=["multiplier", "svd", "unified"])
 @pytest.mark.parametrize("name", MACHINES + list(LOOP_KINDS))
-def test_moving_mechanisms(name, kernel, options):
+def test_moving_mechanisms(name, kernel, option):
     terms, tau = moving(name)
     M, h, G, _, _, gamma = terms
-    a, lam, *_ = run(kernel, terms, tau, *options)
+    a, lam, *_ = run(kernel, terms, tau, option)
     a_exact, lam_exact = solve(M, h, G, gamma, tau)
     # the worst is delta, whose rods have 1e-11 of the inertia of its platform: rounding there is 1e-16 / 1e-11
     # of a force, taken down by what little of it reaches them
@@ -80,7 +81,7 @@ def test_stabilized_right_sides(n, m, rank):
     M, h, G, residual, psi, gamma = terms
     wanted = gamma - 2 * 3.0 * psi - 5.0 ** 2 * residual
     for kernel in (multiplier_kernel, svd_kernel):
-        a, lam, found, *_ = run(kernel, terms, tau, 3.0, 5.0)
+        a, lam, found, *_ = run(kernel, terms, tau, (3.0, 5.0))
         exact = solve(M, h, G, wanted, tau)
         assert found == rank
         # condition numbers of M and of random rows stay below 1e4
@@ -120,17 +121,17 @@ def test_unified_velocity():
 def test_massless_tree():
     """M singular, K^T M K regular: only the formulation that inverts M refuses; no inertia at all: all refuse."""
     M, G = np.diag([1.0, 0.0]), np.array([[1.0, -1.0]])
-    terms, tau = (M, np.zeros(2), G, np.zeros(1), np.zeros(1), np.zeros(1)), np.array([1.0, 2.0])
+    terms, tau = StateTerms(M, np.zeros(2), G, np.zeros(1), np.zeros(1), np.zeros(1)), np.array([1.0, 2.0])
     a, lam = np.empty(2), np.empty(1)
-    assert multiplier_kernel(*terms, tau, 0.0, 0.0, plain(G), a, lam)[0] == SINGULAR_MASS
-    for kernel, options in CASES[1:]:
-        a, lam, *_ = run(kernel, terms, tau, *options)
+    assert multiplier_kernel(terms, tau, (0.0, 0.0), plain(G), a, lam)[0] == SINGULAR_MASS
+    for kernel, option in CASES[1:]:
+        a, lam, *_ = run(kernel, terms, tau, option)
         close(a, np.array([3.0, 3.0]), 1e-14)
         close(lam, np.array([-2.0]), 1e-14)
-    nothing = (0.0 * M, *terms[1:])
-    assert svd_kernel(*nothing, tau, 0.0, 0.0, plain(G), np.empty(2), np.empty(1), np.empty(1), np.empty(1))[0] \
-        == SINGULAR_INERTIA
-    assert unified_kernel(*nothing, tau, 0.0, plain(G), np.empty(2), np.empty(1))[0] == SINGULAR_INERTIA
+    nothing = terms._replace(M=0.0 * M)
+    found = svd_kernel(nothing, tau, (0.0, 0.0), plain(G), np.empty(2), np.empty(1), np.empty((2, 1)))
+    assert found[0] == SINGULAR_INERTIA
+    assert unified_kernel(nothing, tau, 0.0, plain(G), np.empty(2), np.empty(1))[0] == SINGULAR_INERTIA
 
 
 def test_indicator():
@@ -138,11 +139,11 @@ def test_indicator():
     rng = np.random.default_rng(8)
     terms, tau = random_terms(rng, 5, 3, 3)
     U, s, _ = np.linalg.svd(terms[2])
-    *_, singular_values, indicator = run(svd_kernel, terms, tau, 0.0, 0.0)
+    *_, singular_values, indicator = run(svd_kernel, terms, tau, (0.0, 0.0))
     close(singular_values, s, 1e-13)
     close(indicator, np.abs(U.T @ terms[5]), 1e-12)
     singular = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0]])
-    terms = (np.eye(3), np.zeros(3), singular, np.zeros(2), np.zeros(2), np.array([2.0, -1.0]))
-    *_, singular_values, indicator = run(svd_kernel, terms, np.ones(3), 0.0, 0.0)
+    terms = StateTerms(np.eye(3), np.zeros(3), singular, np.zeros(2), np.zeros(2), np.array([2.0, -1.0]))
+    *_, singular_values, indicator = run(svd_kernel, terms, np.ones(3), (0.0, 0.0))
     close(singular_values, np.array([5.0, 0.0]), 1e-14)
     close(indicator, np.array([0.0, np.sqrt(5.0)]), 1e-14)

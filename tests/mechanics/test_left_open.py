@@ -49,7 +49,7 @@ def test_one_state(name, independent):
     robot = ld.load(name)
     for state in zip(*moving(robot, 3)):
         assert nullspace_one_state(robot, *state, independent, 1e-8) is not None
-        assert linearize_one_state(robot, *state, independent, None, None, 1e-8, 1e-8) is not None
+        assert linearize_one_state(robot, *state, (independent, None, None, 1e-8, 1e-8)) is not None
         # small parts of the delta turn with next to no inertia: its A, up to 2e5, moves by 1e-8 of itself where q moves
         # by 6e-15, in whatever coordinates
         all_the_same(robot, state, independent, 1e-8 if name == "delta" else CLOSE)

@@ -9,7 +9,7 @@ from tree_cases import TREES, bundled
 
 import liedyn as ld
 from liedyn.linear.linearize import CLOSURE_TOLERANCE
-from liedyn.linear.linearize_states import Found, Tolerances, linearize_registers, linearize_trees
+from liedyn.linear.linearize_states import Found, Request, Tolerances, linearize_registers, linearize_trees
 from liedyn.linear.space import Coordinates
 from liedyn.machine.errors import LiedynError, SingularConfigurationError
 from liedyn.machine.simd.lanes import WIDTH
@@ -61,14 +61,15 @@ def done_in_lanes(robot, state, names):
     x, nu, forces = 2 * p, S_u.shape[1], np.empty((count, 0))
     rank, a, lam = np.full(count, -1), np.empty((count, n)), np.empty((count, m))
     nullspace_registers(
-        robot.packed, State(*state, forces), Choice(chosen.rows, chosen.virtual, GIVEN), RANK_TOLERANCE,
+        robot.packed, State(*state, forces), Choice(chosen.rows, chosen.virtual, GIVEN, RANK_TOLERANCE),
         Accelerations(a, lam, np.empty((count, n)), rank, np.empty(count)), np.empty(1 + m + n))
     shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
     choice = (chosen.rows[None], virtual)
     linearize = linearize_registers if m > 0 else linearize_trees
-    linearize(robot.packed, State(*state, forces), Coordinates(*choice, *choice), S_u, NO_OUTPUTS,
-              Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE), found)
+    tolerances = Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE)
+    request = Request(Coordinates(*choice, *choice), S_u, NO_OUTPUTS, tolerances)
+    linearize(robot.packed, State(*state, forces), request, found)
     return rank >= 0, found.rank >= 0
 
 

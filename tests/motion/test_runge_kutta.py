@@ -6,6 +6,7 @@ from tree_cases import bundled
 
 import liedyn as ld
 from liedyn.linear.operating_point import linearize_at
+from liedyn.mechanics.dynamics.state import State
 from liedyn.motion.local_coordinates import Deviation
 from liedyn.motion.runge_kutta import RK4, Vectors, step, tableau
 
@@ -38,13 +39,14 @@ def test_derivatives_are_those_of_the_step(name, method):
     robot = bundled(name)
     q = robot.home.copy()
     v, tau = moving_state(robot, q)
-    found = linearize_at(robot, q, v, tau, np.empty(0), None, None, 1e-6, 1e-9, None)
+    found = linearize_at(robot, State(q, v, tau, np.empty(0)), None, None, 1e-6, 1e-9, None)
     y, w = found.coordinates, found.velocities
     here, size = Deviation.by(robot, q, v, y, w, 1e-9), len(y.names) + len(w.names)
 
     def made(space, start):
         def equations(part, change, eta):
-            local = linearize_at(robot, *space.state_at(change), tau, np.empty(0), y, w, 1e-6, 1e-9, None).local
+            state = State(*space.state_at(change), tau, np.empty(0))
+            local = linearize_at(robot, state, y, w, 1e-6, 1e-9, None).local
             return local.f0, local.A @ eta
 
         change, end = step(space, equations, TABLEAUX[method], 0.01, start)

@@ -17,7 +17,7 @@ ARM = PANDA.home
 
 @kernel
 def one_step(model, d, r, q, v, u, q_next, v_next):
-    return make_step(model, d, r, q, v, u, q_next, v_next)
+    return make_step(model, d, r, (q, v), u, (q_next, v_next))
 
 
 @kernel

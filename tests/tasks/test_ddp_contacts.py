@@ -35,7 +35,7 @@ def cost_and_slope(cones, lam):
     """Added cost, its gradient and its second derivatives by the multipliers, as those of a state."""
     n = len(lam)
     lx, lxx, lu, by_u = np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros((n, 2 * n))
-    added, worst = add_cone_derivatives(cones, 0, lam, np.eye(n), np.zeros((n, n)), lx, lxx, lu, by_u)
+    added, worst = add_cone_derivatives(cones, 0, lam, (np.eye(n), np.zeros((n, n))), (lx, lxx, lu, by_u))
     assert not by_u.any() and not lu.any() and (added, worst) == cone_cost(cones, 0, lam)
     return added, lx, lxx
 

@@ -119,7 +119,7 @@ def map_states(function: str | Callable[..., Any], robot: Robot | None, states: 
         return rows, computed(work, rows, min(FIRST_STATES, count))[0]
 
     known = {name: [list(x.shape), digest(x) if type(x) is np.ndarray else ""] for name, x in states.items()}
-    return _map(work, count, whole("chunk", chunk, 1), save, client, progress, known, inputs, first)
+    return _map(work, count, whole("chunk", chunk, 1), (save, client, progress), known, inputs, first)
 
 
 def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence[str] | None = None, chunk: int = 100,
@@ -183,12 +183,16 @@ def map_parameters(function: Callable[..., Any], parameters: Any, keep: Sequence
         raise failures[0]
 
     known = digest(parameters) if isinstance(parameters, np.ndarray) else digest(list(parameters))
-    return _map(work, len(parameters), whole("chunk", chunk, 1), save, client, progress, known,
+    return _map(work, len(parameters), whole("chunk", chunk, 1), (save, client, progress), known,
                 lambda client, begin, end: parameters[begin:end], first)
 
 
-def _map(work, count, chunk, save, client, progress, known, inputs, first):
-    """Sends chunks to workers, after the first rows have determined the shapes of the results."""
+def _map(work, count, chunk, how, known, inputs, first):
+    """Sends chunks to workers, after the first rows have determined the shapes of the results.
+
+    how = (save, client, progress), as for `map_states`.
+    """
+    save, client, progress = how
     for module in ("cloudpickle", "dask", "distributed", *(["zarr"] if str(save).endswith(".zarr") else [])):
         needed(module)
     chunk = -(-count // -(-count // chunk))  # chunks of equal size: one with a single row would compile more kernels

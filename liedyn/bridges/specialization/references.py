@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError, shown
 from liedyn.machine.program.evaluate import guards_hold
 from liedyn.mechanics.constraints.assembly import close
-from liedyn.mechanics.constraints.closing import CLOSED, Held, close_states
+from liedyn.mechanics.constraints.closing import CLOSED, Goals, Held, close_states
 from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -106,7 +106,8 @@ def closed_rows(robot, guesses):
         return guesses
     found, status, none = np.empty_like(guesses), np.empty(len(guesses), np.int64), np.empty(0, np.int64)
     held = Held(np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64), none, none)
-    close_states(robot.packed, guesses, guesses, np.empty((len(guesses), 0)), *held, CLOSED_TO, found, status)
+    goals = Goals(held, guesses, np.empty((len(guesses), 0)))
+    close_states(robot.packed, guesses, goals, CLOSED_TO, (found, status))
     return found[status == CLOSED]
 
 

@@ -23,7 +23,9 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
 from liedyn.mechanics.constraints.loops import constraint_jacobian
-from liedyn.mechanics.dynamics.forward_states import PIVOTED, Choice, nullspace_in_place, nullspace_size
+from liedyn.mechanics.dynamics.forward_states import (
+    PIVOTED, Choice, Order, Solved, nullspace_in_place, nullspace_size,
+)
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.tree.aba_second_derivatives import aba_hessian
@@ -174,14 +176,15 @@ class RobotPrograms:
 
     def constrained_motion(self, plain, q, v, tau):
         """The results of `forward_dynamics`, and a condition number that grows next to singular configurations."""
-        a, lam, force, rows, left = room(self.n), room(self.m), room(self.n), room(self.m + self.n), room(self.n)
-        work, choice = room(plain(nullspace_size)(self.model)), Choice(room(0, self.n), room(0), PIVOTED)
+        solved, order = Solved(room(self.n), room(self.m), room(self.n)), Order(room(self.m + self.n), room(self.n))
+        work = room(plain(nullspace_size)(self.model))
+        choice = Choice(room(0, self.n), room(0), PIVOTED, RANK_TOLERANCE)
         status, _, condition, _ = plain(nullspace_in_place)(
-            self.model, State(q, v, tau, room(0)), choice, RANK_TOLERANCE, work, rows, left, a, lam, force)
+            self.model, State(q, v, tau, room(0)), choice, work, order, solved)
         self._require(status == OK)
         if value_of(condition) < LARGEST_CONDITION:  # some mechanisms have no better state
             self._require(condition < LARGEST_CONDITION)
-        return {"a": a, "lam": lam, "condition": array_of([condition])}
+        return {"a": solved.a, "lam": solved.lam, "condition": array_of([condition])}
 
     def stage_accelerations(self, plain, q, v, tau):
         """The a of `forward_dynamics` also where redundant rows contradict each other a little, as within a step.

@@ -15,7 +15,7 @@ from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual
 from liedyn.mechanics.constraints.cut_joints import _log
 from liedyn.mechanics.constraints.elimination import eliminate, elimination_size
 from liedyn.mechanics.constraints.independent import holonomic
-from liedyn.mechanics.constraints.reduced import reduced_motion
+from liedyn.mechanics.constraints.reduced import ForceBalance, Reduction, reduced_motion
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.crba import crba_kernel, crba_size
@@ -112,8 +112,9 @@ class StepPrograms(ShortestPrograms):
         e, a, choosable = room(plain(elimination_size)(SCALAR, self.model)), room(n), room(n) + 1.0
         rank, _, _ = plain(eliminate)(self.model, G, left, choosable, tolerance, e)
         p = n - rank
-        regular = plain(reduced_motion)(SCALAR, self.model, e, constants(M).reshape(n, n), zeros, zeros, room(p, n),
-                                        room(p, p + 1), room(p, p + 1), a)
+        balance = ForceBalance(constants(M).reshape(n, n), zeros, zeros)
+        reduction = Reduction(room(p, n), room(p, p + 1), room(p, p + 1))
+        regular = plain(reduced_motion)(SCALAR, self.model, e, balance, reduction, a)
         self._require(regular)
         return a
 

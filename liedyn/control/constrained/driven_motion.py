@@ -21,6 +21,7 @@ from liedyn.mechanics.constraints.reduced import minimum_norm_multipliers, multi
 from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
 from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_CHOICE, WRONG_COUNT
 from liedyn.mechanics.dynamics.picked import picked_condition, picks
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import put_terms, terms_size
 from liedyn.model.packed import NV, N_ROWS
 
@@ -88,7 +89,7 @@ def driven_motion_kernel(model, q, v, w_dot, f_ext, R, T, tolerance, work, tau, 
     Y, z, order = take_matrix(work, p, r + 1), take_vector(work, r), take_integers(work, p)
     for j in range(n):
         none[j] = a[j] = 0.0
-    put_terms(model, q, v, f_ext, world, M, h, G, gamma)
+    put_terms(model, q, v, f_ext, world, Terms(M, h, G, gamma))
     for k in range(p):
         order[k] = -1  # no row reads the velocity of a cut joint
     if not picks(model, R, order, choosable):

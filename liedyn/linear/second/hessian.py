@@ -46,7 +46,7 @@ from liedyn.mechanics.constraints.sparse_elimination import complete_terms
 from liedyn.mechanics.dynamics.state import STATE, State
 from liedyn.mechanics.tree.crba import crba_kernel, crba_size
 from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
-from liedyn.mechanics.tree.tangent_recursion import BODY, get_block6, put_bodies
+from liedyn.mechanics.tree.tangent_recursion import BODY, VariedLinks, get_block6, put_bodies
 from liedyn.model.constraint_records import is_long, loop_count
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_count
@@ -200,8 +200,8 @@ def put_shares(model, state, e, space, prepared, shares, room, blocks, column):
     put_cuts(SCALAR, model, own.world, space.lam, own.bodies, cuts)
     size = WIDTH * MOTION * link_count(model)
     for b in range(blocks):
-        vary_velocity_rows(SCALAR, model, state.q, shares.z, space.a, own.world, cuts,
-                           vector_in(own.variations, b * size, size), space.N, b, moved)
+        links = VariedLinks(own.world, cuts, vector_in(own.variations, b * size, size))
+        vary_velocity_rows(SCALAR, model, (state.q, shares.z, space.a), links, space.N, b, moved)
     put_least_columns(model, e, space, moved, room.left, column, shares, (prepared.columns.L, own.columns.X),
                       room.scratch)
     vary_all_motions(model, own, blocks)

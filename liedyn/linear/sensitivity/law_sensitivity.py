@@ -195,7 +195,7 @@ def element_slopes(robot, q, v, u, lead):
     packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
     rows, nu = int(packed.ints[N_ROWS]), len(robot.actuator_names)
     tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, rows, rows, rows))
-    force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
+    force_states(packed, laws, room_for(packed), robot.t, q, v, (tau, x, w, f))
     u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
     one = make_slopes(laws, rows)
     found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))

@@ -31,6 +31,7 @@ from liedyn.machine.linalg.gauss_jordan import clear
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, load, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import clear_block
+from liedyn.mechanics.dynamics.state import Motion
 from liedyn.mechanics.tree.kinematics import (
     S, acceleration_of, of_dof, twist_of, world_motion, world_pose, world_positions, world_size,
 )
@@ -93,9 +94,6 @@ def put_column_at_rest(model, work, motion, changes, k, force):
     for c in range(changes.first[k], changes.first[k + 1]):
         add_change(model, work, motion, change_of(changes, c), k, force)
 
-
-Motion = namedtuple("Motion", "q v a lam")
-"""A state, its accelerations and multipliers."""
 
 Varied = namedtuple("Varied", "force mixed rows readers")
 """Variations of F along direction 2 and the mixed ones (nv, padded), those of the constraints, and those of the virtual

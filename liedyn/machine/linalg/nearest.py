@@ -101,9 +101,12 @@ def backward(L, x):
 
 
 @kernel_in_place
-def nearest_in_metric(G, c, rows, L, ranking, Y, order, x):
-    """The x of minimal x^T L L^T x with G x = c for the rows marked in `rows`; returns the rank."""
-    n = L.shape[0]
+def nearest_in_metric(G, c, rows, L, ranking, scratch, x):
+    """The x of minimal x^T L L^T x with G x = c for the rows marked in `rows`; returns the rank.
+
+    scratch = (Y, order): (m, n + 1), and the rows in the order of pivoting.
+    """
+    n, (Y, order) = L.shape[0], scratch
     for i in range(G.shape[0]):
         use = rows[i] != 0
         for j in range(n):
@@ -119,12 +122,12 @@ def nearest_in_metric(G, c, rows, L, ranking, Y, order, x):
 
 
 @kernel_in_place
-def nearest_in_columns(G, c, rows, columns, ranking, Y, order, x):
+def nearest_in_columns(G, c, rows, columns, ranking, scratch, x):
     """The x of minimal weighted length with G x = c for the marked rows, zero outside the marked columns.
 
     Returns how well these columns determine the rows: the last pivot, relative to the longest row with all columns.
     """
-    n, longest = G.shape[1], 0.0
+    n, longest, (Y, order) = G.shape[1], 0.0, scratch
     for i in range(G.shape[0]):
         use = rows[i] != 0
         s = 0.0

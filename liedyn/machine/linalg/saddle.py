@@ -57,12 +57,13 @@ def factor_saddle(M, G, L):
 
 
 @kernel_in_place
-def solve_saddle(L, added, G, ranking, forces, rates, Y, order, out):
-    """out (n, c), for forces f (n, c) and rates r (m, c); returns the rank of G.
+def solve_saddle(L, added, G, ranking, right, scratch, out):
+    """out (n, c), for right = forces f (n, c) and rates r (m, c); returns the rank of G.
 
-    L and `added` are those of `factor_saddle`. `forces` and Y (m, n + c) are scratch; `order` receives the indices of
-    the rows of G in the order of pivoting.
+    L and `added` are those of `factor_saddle`. The forces are overwritten; scratch = Y (m, n + c) and `order`, which
+    receives the indices of the rows of G in the order of pivoting.
     """
+    (forces, rates), (Y, order) = right, scratch
     n, m, count = L.shape[0], G.shape[0], forces.shape[1]
     if added == 1:
         for r in range(m):

@@ -166,7 +166,7 @@ def _closed(robot, lead, q, goals, held, tolerance):
     """Rows q closed, each with its held coordinates at the targets in `goals`; `held` has their names for messages."""
     what, target, values = goals
     closed, status = np.empty_like(q), np.empty(len(q), np.int64)
-    close_states(robot.packed, q, target, values, *what, tolerance, closed, status)
+    close_states(robot.packed, q, goals, tolerance, (closed, status))
     if (status == CLOSED).all():
         forget_errors(robot.functions)  # failures on the way to the solution do not matter
     for b in np.flatnonzero(status != CLOSED):

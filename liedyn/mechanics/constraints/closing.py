@@ -175,10 +175,11 @@ def towards(model, q, target, held, share, room, out):
 
 
 @kernel
-def follow(model, held, target, values, tolerance, room, q):
-    """Move a closed q along the path to its targets as far as possible; returns the outcome."""
+def follow(model, goal, tolerance, room, q):
+    """Move a closed q along the path to the targets `goal` as far as possible; returns the outcome."""
+    held, target, values = goal
     k, n = values.size, room.step.size
-    begin, to_go, goal, columns = np.empty(k), np.empty(k), np.empty(k), ranking_of(model, 0.0).columns
+    begin, to_go, there, columns = np.empty(k), np.empty(k), np.empty(k), ranking_of(model, 0.0).columns
     virtual_kernel(model, room.world, room.z)
     way = 0.0
     for i in range(k):
@@ -198,8 +199,8 @@ def follow(model, held, target, values, tolerance, room, q):
         share = 1.0 if last else part / (1.0 - done)
         towards(model, q, target, held, share, room, trial)
         for i in range(k):
-            goal[i] = begin[i] + (1.0 if last else done + part) * to_go[i]
-        error = newton(model, held, goal, tolerance, room, trial)
+            there[i] = begin[i] + (1.0 if last else done + part) * to_go[i]
+        error = newton(model, held, there, tolerance, room, trial)
         displacement(model, q, trial, moved)
         # a long jump of the other coordinates indicates another branch: shorten the part
         jumps = largest_move(model, moved) > LONGEST_JUMP
@@ -214,12 +215,13 @@ def follow(model, held, target, values, tolerance, room, q):
 
 
 @kernel
-def close_kernel(model, held, target, values, tolerance, room, start, q):
-    """Close q and move it to its targets; returns the outcome.
+def close_kernel(model, goal, tolerance, room, start, q):
+    """Close q and move it to the targets `goal`; returns the outcome.
 
     `start` (nq) receives the guess. An open guess is closed with the held coordinates fixed if that is possible, else
     with all of them free.
     """
+    held, values = goal.held, goal.values
     if values.size == 0 and not held.dofs.any():
         room.step[:] = 0.0
         displace(model, q, room.step, q)  # normalises quaternions
@@ -238,21 +240,20 @@ def close_kernel(model, held, target, values, tolerance, room, start, q):
         if not newton(model, nothing, here[:0], tolerance, free, q) <= tolerance:
             return OPEN_GUESS
         errors(model, q, held, here, room, room.error)  # computes the pose of q
-    return follow(model, held, target, values, tolerance, room, q)
+    return follow(model, goal, tolerance, room, q)
 
 
 @uneven_batch
-def close_states(begin, end, model, q, target, values, dofs, coordinates, virtual, angles, tolerance, closed, status):
-    """`close_kernel` for each row: targets (count, nq) of held tree coordinates and `values` (count, k) of virtual
-    ones.
+def close_states(begin, end, model, q, goals, tolerance, found):
+    """found = (closed, status): `close_kernel` for each row of q.
 
-    `dofs` to `angles` are those of `Held`. A row that cannot be closed ends where its search stopped, or if its path
-    has closed points, at the last of them.
+    A row that cannot be closed ends where its search stopped, or if its path has closed points, at the last of them.
     """
+    (held, target, values), (closed, status) = goals, found
     model = PackedModel(model.ints, model.floats.copy())  # a copy, as moving targets and custom rows write to floats
-    held = Held(dofs, coordinates, virtual, angles)
-    room, start = room_for(model, virtual), np.empty(q.shape[1])
+    room, start = room_for(model, held.virtual), np.empty(q.shape[1])
     holonomic_rows(model, room.holonomic)
     for b in range(begin, end):
         closed[b, :] = q[b]
-        status[b] = close_kernel(model, held, target[b], values[b], tolerance, room, start, closed[b])
+        status[b] = close_kernel(
+            model, Target(held, target[b], values[b]), tolerance, room, start, closed[b])

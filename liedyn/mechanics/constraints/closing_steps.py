@@ -309,7 +309,7 @@ def chain_step(model, held, room):
         c[h] -= inner(C[h], z)
     if k > 0:
         more, by = np.empty(p), Ranking(RANK_TOLERANCE, np.ones(k), np.ones(p))
-        nearest_in_metric(C, c, np.ones(k), L, by, np.empty((k, p + 1)), np.empty(k, np.int64), more)
+        nearest_in_metric(C, c, np.ones(k), L, by, (np.empty((k, p + 1)), np.empty(k, np.int64)), more)
         z += more
     for s in range(p):
         room.step[independent[s]] = columns[independent[s]] * z[s]

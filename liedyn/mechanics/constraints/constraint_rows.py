@@ -21,6 +21,7 @@ from liedyn.mechanics.constraints.families.cut import (
     cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
 from liedyn.mechanics.tree.kinematics import world_positions
+from liedyn.mechanics.tree.tangent_recursion import VARIED_LINKS
 from liedyn.model.constraint_records import all_cut, family_of, holonomic_count, is_active, loop_count, loop_rows
 from liedyn.model.kinds import FAMILIES
 from liedyn.model.packed import NV, N_ROWS
@@ -114,9 +115,9 @@ def other_biases(model, q, v, work, phi):
     _biases(model, q, v, work, phi)
 
 
-@others(*[VECTOR] * 4, *[MATRIX] * 3)
-def other_derivatives(model, q, v, a, work, psi_q, phi_q, phi_v):
-    _derivatives(model, q, v, a, work, psi_q, phi_q, phi_v)
+@others(*[VECTOR] * 4, types.UniTuple(MATRIX, 3))
+def other_derivatives(model, q, v, a, work, slopes):
+    _derivatives(model, q, v, a, work, slopes)
 
 
 @others(*[VECTOR] * 3, MATRIX)
@@ -124,9 +125,9 @@ def other_force_derivatives(model, q, work, lam, D):
     _force_derivatives(model, q, work, lam, D)
 
 
-@others(*[VECTOR] * 5, MATRIX, MATRIX, types.int64, types.int64, MATRIX)
-def vary_other_rows(model, q, v, a, work, variations, N, X, part, b, out):
-    _vary_rows(model, q, v, a, work, variations, N, X, part, b, out)
+@others(types.UniTuple(VECTOR, 3), VARIED_LINKS, types.UniTuple(MATRIX, 2), types.int64, types.int64, MATRIX)
+def vary_other_rows(model, motion, links, columns, part, b, out):
+    _vary_rows(model, motion, links, columns, part, b, out)
 
 
 @others(*[VECTOR] * 3)
@@ -210,8 +211,11 @@ def constraint_terms(model, q, v, work, G, phi):
 
 
 @kernel_in_place
-def constraint_state(model, q, v, work, residual, psi, G, phi):
-    """`residual_rows`, `velocity_rows` and `constraint_terms`; G must be zero before."""
+def constraint_state(model, q, v, work, terms):
+    """`residual_rows`, `velocity_rows` and `constraint_terms` of terms with residual, psi, G and gamma, which receives
+    phi_0; G must be zero before.
+    """
+    residual, psi, G, phi = terms.residual, terms.psi, terms.G, terms.gamma
     clear_rows(residual)
     clear_rows(psi)
     clear_rows(phi)
@@ -223,13 +227,14 @@ def constraint_state(model, q, v, work, residual, psi, G, phi):
 
 
 @kernel_in_place
-def derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v):
-    """dpsi/dq, dphi/dq, dphi/dv (m, nv); needs positions, velocities, and accelerations at a in `work`."""
+def derivative_rows(model, q, v, a, work, slopes):
+    """slopes = (dpsi/dq, dphi/dq, dphi/dv) (m, nv); needs positions, velocities, and accelerations at a in `work`."""
+    psi_q, phi_q, phi_v = slopes
     clear_rows(psi_q)
     clear_rows(phi_q)
     clear_rows(phi_v)
     cut_derivatives_kernel(model, work, False, psi_q, phi_q, phi_v)
-    other_derivatives(model, q, v, a, work, psi_q, phi_q, phi_v)
+    other_derivatives(model, q, v, a, work, slopes)
 
 
 @kernel_in_place
@@ -259,22 +264,27 @@ def clear_block(A, b):
 
 
 @kernel_in_place
-def vary_velocity_rows(lane, model, q, v, a, work, cuts, variations, N, b, psi):
+def vary_velocity_rows(lane, model, motion, links, N, b, psi):
     """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`.
 
-    Lanes are for cut joints only.
+    motion = (q, v, a), `links` a `VariedLinks`. Lanes are for cut joints only.
     """
+    q, v, a = motion
     clear_block(psi, b)
-    vary_cut_velocities(lane, model, work, cuts, variations, False, b, psi)
-    vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, N, 2, b, psi)
+    vary_cut_velocities(lane, model, links, False, b, psi)
+    vary_other_rows(model, (q, v, vector_in(a, 0, model.ints[NV])), links, (N, N), 2, b, psi)
 
 
 @kernel_in_place
-def vary_acceleration_rows(lane, model, q, v, a, work, cuts, variations, N, X, b, phi):
-    """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
+def vary_acceleration_rows(lane, model, motion, links, columns, b, phi):
+    """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`.
+
+    columns = (N, X); else as for `vary_velocity_rows`.
+    """
+    q, v, a = motion
     clear_block(phi, b)
-    vary_cut_accelerations(lane, model, work, cuts, variations, False, b, phi)
-    vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, X, 3, b, phi)
+    vary_cut_accelerations(lane, model, links, False, b, phi)
+    vary_other_rows(model, (q, v, vector_in(a, 0, model.ints[NV])), links, columns, 3, b, phi)
 
 
 @kernel_in_place
@@ -285,7 +295,7 @@ def push_constraints(lane, model, work, lam, bodies, cuts):
 
 
 @kernel_in_place
-def vary_constraint_wrenches(lane, model, work, cuts, lam, b, shares, variations, balance):
+def vary_constraint_wrenches(lane, model, links, lam, b, shares, balance):
     """Variations of these wrenches at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
-    vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance)
-    vary_other_wrenches(model, work, vector_in(lam, 0, model.ints[N_ROWS]), variations)
+    vary_cut_wrenches(lane, model, links, b, shares, balance)
+    vary_other_wrenches(model, links.world, vector_in(lam, 0, model.ints[N_ROWS]), links.variations)

@@ -72,7 +72,7 @@ def all_derivatives(model, q, v, a, lam):
     work = np.empty(world_size(model))
     psi_q, phi_q, phi_v, force_q = np.empty((m, n)), np.empty((m, n)), np.empty((m, n)), np.zeros((n, n))
     world_motion(SCALAR, model, q, v, a, work)
-    derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v)
+    derivative_rows(model, q, v, a, work, (psi_q, phi_q, phi_v))
     force_derivative_rows(model, q, work, lam, force_q)
     return psi_q, phi_q, phi_v, force_q
 

@@ -7,6 +7,8 @@ With R = tau - h, and K, W, T and a_p of the elimination,
 Row s of K^T M is row s of M for the independent velocity s, plus the slopes of s times the rows of the velocities that
 depend on it. The `lane` argument selects one state or W states in lanes.
 """
+from collections import namedtuple
+
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import add_row, clear, element, padded_for, put_element, solve_rows
 from liedyn.machine.simd.lanes import (
@@ -59,8 +61,9 @@ def reduce_inertia(lane, model, work, M, p, KM, reduced):
 
 
 @inline
-def reduce_forces(lane, model, work, h, tau, p, KM, reduced):
-    """Column p of `reduced`: K^T (tau - h - M a_p)."""
+def reduce_forces(lane, model, work, balance, p, reduction):
+    """Column p of the reduced matrix: K^T (tau - h - M a_p)."""
+    (_, h, tau), KM, reduced = balance, reduction.KM, reduction.reduced
     dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
     slopes, forced = dependence(lane, model, work, p)
     rank = integer(model.ints, NV) - p
@@ -91,18 +94,25 @@ def put_accelerations(lane, model, work, w_dot, p, a):
         store(lane, a, integer(independent, s), element(lane, w_dot, s, p))
 
 
+ForceBalance = namedtuple("ForceBalance", "M h tau")
+"""Of M a + h + G^T lambda = tau; M may be padded."""
+
+Reduction = namedtuple("Reduction", "KM reduced inertia")
+"""K^T M (p, n); its reduction, which is solved, and what remains of K^T M K (p, p + 1 each); all padded."""
+
+
 @kernel_in_place
-def reduced_motion(lane, model, work, M, h, tau, KM, reduced, inertia, a):
-    """Solve K^T M K wdot = K^T (tau - h - M a_p), a = K wdot + a_p; K^T M K remains in `inertia` (p, p + 1), K^T M in
-    KM. All padded, M too.
+def reduced_motion(lane, model, work, balance, reduction, a):
+    """Solve K^T M K wdot = K^T (tau - h - M a_p), a = K wdot + a_p; K^T M K and K^T M remain in `reduction`.
 
     False if K^T M K is not positive definite, in any lane.
     """
+    KM, reduced, inertia = reduction
     p = reduced.shape[0]
-    reduce_inertia(lane, model, work, M, p, KM, reduced)
+    reduce_inertia(lane, model, work, balance.M, p, KM, reduced)
     for b in range(p * (reduced.shape[1] // WIDTH)):
         store(LANES, inertia, b, load(LANES, reduced, b))
-    reduce_forces(lane, model, work, h, tau, p, KM, reduced)
+    reduce_forces(lane, model, work, balance, p, reduction)
     regular = solve_rows(lane, reduced)
     put_accelerations(lane, model, work, reduced, p, a)
     return regular
@@ -204,12 +214,12 @@ def constraint_force(lane, model, G, lam, force):
 
 
 @inline
-def constrained_motion(lane, model, e, M, h, tau, work, inertia, a, lam):
-    """a, and the lambda of minimum norm; K^T M K remains in `inertia`. False if that is not positive definite."""
-    p = inertia.shape[0]
+def constrained_motion(lane, model, e, balance, work, inertia, found):
+    """found = (a, lambda of minimum norm); K^T M K remains in `inertia`. False if that is not positive definite."""
+    p, (M, h, tau), (a, lam) = inertia.shape[0], balance, found
     KM = take_matrix(work, p, M.shape[1])
     reduced, left = take_matrix(work, p, inertia.shape[1]), take_vector(work, M.shape[1])
-    if not reduced_motion(lane, model, e, M, h, tau, KM, reduced, inertia, a):
+    if not reduced_motion(lane, model, e, balance, Reduction(KM, reduced, inertia), a):
         return False
     unbalanced(lane, model, M, h, tau, a, left)
     minimum_norm_multipliers(lane, model, e, left, take_vector(work, multipliers_size(lane, model)), lam)

@@ -18,7 +18,7 @@ compensates for both.
 import numpy as np
 
 from liedyn.machine.compiled.jit import kernel
-from liedyn.mechanics.constraints.closing import CLOSED, LONGEST_JUMP, OPEN_GUESS, Held, Target, close_states
+from liedyn.mechanics.constraints.closing import CLOSED, LONGEST_JUMP, OPEN_GUESS, Goals, Held, Target, close_states
 from liedyn.mechanics.constraints.closing_steps import (
     LARGEST_STEP, SMALLEST_PART, clusters_of_dofs, clusters_of_rows, error_rows, errors, room_for,
 )
@@ -174,8 +174,8 @@ def least_error(robot, q, target, tolerance):
 def closed_from(robot, q, target, tolerance):
     """`close_states` for one state: its configuration and outcome."""
     closed, status = np.empty((1, robot.nq)), np.empty(1, np.int64)
-    close_states(robot.packed, np.ascontiguousarray(q)[None], target.q[None], target.values[None],
-                 *target.held, tolerance, closed, status)
+    goals = Goals(target.held, target.q[None], target.values[None])
+    close_states(robot.packed, np.ascontiguousarray(q)[None], goals, tolerance, (closed, status))
     return closed[0], status[0]
 
 

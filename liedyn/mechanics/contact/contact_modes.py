@@ -22,6 +22,7 @@ from liedyn.mechanics.contact.contact_state import (
     with_rows_of,
 )
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
+from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.packed import ON, OPEN, SLIDING
 
@@ -157,7 +158,7 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     for c in np.flatnonzero(~rests):
         G[contacts.rows(c)] = 0.0
     try:
-        found = accelerations(robot.packed, contacts, resting, q, v, tau, f_ext, limit, tolerance)
+        found = accelerations(robot.packed, contacts, resting, State(q, v, tau, f_ext), limit, tolerance)
     except ValueError:
         raise_errors(robot.functions)
         raise SingularConfigurationError(f"the constraints of {robot.name!r} contradict each other: no acceleration "
@@ -194,7 +195,7 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     transitions = {name: "is about to open" for name in names if said[name] == "leaving"} | _transitions(about, lam)
     if not fits and "is about to slip" in transitions.values():  # other contacts may carry the load of one
         less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
-        other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)
+        other = accelerations(robot.packed, less, resting, State(q, v, tau, f_ext), limit, tolerance)
         if other is not None and np.array_equal(other.status, found.status):
             transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
     return Settled(switched, said, sliding, friction, -G.T @ friction, lam, fits, transitions)

@@ -17,7 +17,8 @@ from liedyn.machine.linalg.nearest import backward, factor, forward
 from liedyn.machine.linalg.row_space import row_space, shortest_solution, unbalanced_force
 from liedyn.machine.linalg.vectors import add_multiple, inner
 from liedyn.mechanics.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
-from liedyn.mechanics.dynamics.svd import tangent_accelerations
+from liedyn.mechanics.dynamics.state import Terms
+from liedyn.mechanics.dynamics.svd import RowSpace, tangent_accelerations
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7
@@ -32,16 +33,20 @@ Touching = namedtuple("Touching", "rows first count mu given direction side shif
 `direction` and `limit` as in `Coulomb`; the side of each, and the shift of its u_n."""
 
 
+System = namedtuple("System", "M f G c equal")
+"""M (n, n) and f (n); rows G (m, n) and their right sides c (m); `equal` (m) marks those that are equations."""
+
+
 @kernel
-def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
+def solve_contacts(system, touching, tolerance, z, lam):
     """z (n) and multipliers lam (m) of `M z + G^T lam = f`; returns a status, D (k, k) and the forces P (k).
 
-    M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks the equations. In the contacts' rows lam is
-    minus the side times P for normal rows, -P for tangential ones.
+    In the contacts' rows lam is minus the side times P for normal rows, -P for tangential ones.
     """
+    M, f, G, c, equal = system
     k, n = touching.rows.size, G.shape[1]
     D, P = np.zeros((k, k)), np.zeros(k)
-    status, rank, B, V, s = solve_equations(M, f, G, c, equal, tolerance, z, lam)
+    status, rank, B, V, s = solve_equations(system, tolerance, z, lam)
     if status != SOLVED:
         return status, D, P
     K, L = V[rank:], np.empty((n - rank, n - rank))
@@ -72,8 +77,9 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
 
 
 @kernel
-def solve_equations(M, f, G, c, equal, tolerance, z, lam):
+def solve_equations(system, tolerance, z, lam):
     """z and lam without contacts; returns a status, and rank, B, V and s of the equations (`row_space`)."""
+    M, f, G, c, equal = system
     m, n = G.shape
     E, wanted, B, V, s = G.copy(), c.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
     for i in range(m):
@@ -81,7 +87,7 @@ def solve_equations(M, f, G, c, equal, tolerance, z, lam):
             E[i, :] = 0.0
             wanted[i] = 0.0
     rank = row_space(E, tolerance, B, V, s)
-    if not tangent_accelerations(M, np.zeros(n), E, wanted, f, B, V, s, rank, z, lam):
+    if not tangent_accelerations(Terms(M, np.zeros(n), E, wanted), f, RowSpace(B, V, s, rank), z, lam):
         return SINGULAR_INERTIA, rank, B, V, s
     for i in range(m):
         left, size = -wanted[i], abs(wanted[i])

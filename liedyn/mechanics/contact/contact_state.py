@@ -14,7 +14,7 @@ from liedyn.machine.compiled.jit import kernel
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.families.contact import contact
 from liedyn.mechanics.contact.complementarity import SOLVED
-from liedyn.mechanics.contact.contact_problem import CONTRADICTION, Touching, solve_contacts
+from liedyn.mechanics.contact.contact_problem import CONTRADICTION, System, Touching, solve_contacts
 from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
@@ -153,7 +153,7 @@ def touching_of(contacts, chosen, **known):
 def solve(M, f, G, c, equal, touching, tolerance):
     """(status, z, lam, D, P) of `solve_contacts`."""
     z, lam = np.zeros(len(f)), np.zeros(len(c))
-    status, D, P = solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam)
+    status, D, P = solve_contacts(System(M, f, G, c, equal), touching, tolerance, z, lam)
     return status, z, lam, D, P
 
 
@@ -201,11 +201,12 @@ class Accelerations(NamedTuple):
     direction: np.ndarray  # (contacts, 3) unit vectors of sliding in the tangential rows
 
 
-def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
+def accelerations(model, contacts, touching, state, slip_limit, tolerance):
     """Accelerations with the contacts numbered `touching`; None if the conditions contradict each other.
 
-    A contact slower than `slip_limit` counts as resting, and sticks if its friction suffices.
+    `state` is a `State`. A contact slower than `slip_limit` counts as resting, and sticks if its friction suffices.
     """
+    q, v, tau, f_ext = state
     M, h, G, _, psi, gamma = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     mu, side, size = contacts.friction[touching], contacts.side[touching], len(touching)
     speed, direction = contacts.slips(psi, touching), np.zeros((size, 3))
@@ -217,7 +218,8 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
         contacts.put_limits(rubbed, psi, touching[moving], np.zeros(moving.sum(), bool))
         for e in np.flatnonzero(moving):
             rubbed[contacts.tangential(touching[e])] = contacts.loads(touching[e], rubbed)[0] * direction[e, 0]
-        rest = accelerations(model, contacts, touching[~moving], q, v, tau - G.T @ rubbed, f_ext, slip_limit, tolerance)
+        rubbing = state._replace(tau=tau - G.T @ rubbed)
+        rest = accelerations(model, contacts, touching[~moving], rubbing, slip_limit, tolerance)
         if rest is None:
             return None
         status = np.full(size, SLIDING)
@@ -232,7 +234,7 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
     status = np.full(size, OPEN)
     jams = given & (normal_stiffness(closed, D, P) <= PAINLEVE)
     if jams.any():  # jammed by its own friction: it opens if it can
-        rest = accelerations(model, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
+        rest = accelerations(model, contacts, touching[~jams], state, slip_limit, tolerance)
         if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
             return None
         direction[jams] = 0.0

@@ -34,13 +34,14 @@ class Impact(NamedTuple):
     impulse: np.ndarray
 
 
-def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
+def collide(robot, model, contacts, touching, state, newton, names, tolerance):
     """Velocities and impulses after the contacts numbered `touching` have collided, with all equations satisfied.
 
-    `restitution` has the coefficient of each of these contacts, `bounce` by row of an equation the speed after the
-    impact, against its violation, for events with restitution; `names` are the constraints that close, for messages.
+    newton = (restitution, bounce): the coefficient of each of these contacts; by row of an equation the speed after the
+    impact, against its violation, for events with restitution. `names` are the constraints that close, for messages.
     SingularConfigurationError if the equations contradict each other, or no inertia resists a motion that they permit.
     """
+    (q, v, _, f_ext), (restitution, bounce) = state, newton
     restitution, touching = restitution[~contacts.dry[touching]], touching[~contacts.dry[touching]]  # it has no impulse
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     equal = equations(model, contacts)
@@ -89,12 +90,13 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     return Impact(*found[:2])
 
 
-def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
+def jam(model, contacts, touching, sliding, state, tolerance):
     """An impact without collision: impulses inside the friction cone stop the sliding contacts.
 
     It happens where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer
     2002). None if the impulses needed pull, or leave the cone.
     """
+    q, v, _, f_ext = state
     touching, sliding = touching[~contacts.dry[touching]], [c for c in sliding if not contacts.dry[c]]
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     for stopped in [[c] for c in sliding] + [list(sliding)] * (len(sliding) > 1):

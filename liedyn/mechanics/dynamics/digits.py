@@ -16,6 +16,7 @@ Squaring is accurate enough up to a kappa of 1e6; beyond that `liedyn.mechanics.
 the number of digits from kappa, uses singular values.
 """
 import math
+from collections import namedtuple
 
 import numpy as np
 from numba import types
@@ -161,13 +162,14 @@ def extreme_eigenvalues(model, e, c, G, S, work):
     return largest, largest_eigenvalue(A, B)
 
 
-@kernel_in_place
-def spread_and_digits(model, q, v, a, lengths, long, rank, power, work):
-    """kappa, by the bound if that is sufficient, and the remaining digits.
+Scales = namedtuple("Scales", "lengths long power")
+"""Lengths of the rows of G at home; the divisor of kappa; 2 for accelerations, 3 for the linearization."""
 
-    `lengths` are those of the rows of G at home, and kappa is divided by `long`; it is infinite if the rank differs
-    from `rank`.
-    """
+
+@kernel_in_place
+def spread_and_digits(model, q, v, a, rank, scales, work):
+    """kappa, by the bound if that is sufficient, and the remaining digits; infinite if the rank differs from `rank`."""
+    lengths, long, power = scales
     n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = first_place(work)
     e, world = take_vector(work, elimination_size(SCALAR, model)), take_vector(work, world_size(model))
@@ -208,12 +210,13 @@ def spread_and_digits(model, q, v, a, lengths, long, rank, power, work):
 
 
 @batch
-def digits_states(begin, end, model, q, v, a, rank, lengths, long, power, kappa, digits):
-    """`spread_and_digits` of each state."""
+def digits_states(begin, end, model, motion, rank, scales, found):
+    """found = (kappa, digits), those of `spread_and_digits` of each state; motion = (q, v, a)."""
+    (q, v, a), (kappa, digits) = motion, found
     model = PackedModel(model.ints, model.floats.copy())  # a copy, as moving targets and custom rows write to floats
     work = np.empty(digits_size(model))
     for b in range(begin, end):
-        kappa[b], digits[b] = spread_and_digits(model, q[b], v[b], a[b], lengths, long, rank[b], power, work)
+        kappa[b], digits[b] = spread_and_digits(model, q[b], v[b], a[b], rank[b], scales, work)
 
 
 @direct
@@ -228,8 +231,8 @@ def digits_direct(model, q, v, a, rank, lengths, power):
     if not is_none(found):
         m, result = model.ints[N_ROWS], numbers(found, 2)
         given = numbers(lengths, m + 1)
-        result[0], result[1] = spread_and_digits(
-            model, q, v, a, given, given[m], python_integer(rank), python_integer(power), work)
+        scales = Scales(given, given[m], python_integer(power))
+        result[0], result[1] = spread_and_digits(model, q, v, a, python_integer(rank), scales, work)
     return found
 
 

@@ -16,6 +16,7 @@ from liedyn.machine.linalg.ranks import Ranking
 from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, ranking, ranks
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.dynamics.nullspace import OK
+from liedyn.mechanics.dynamics.state import StateTerms
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.calls.boundary import require_usable
 
@@ -99,15 +100,17 @@ def problem(robot, lead, q, v, tau, f_ext, tolerance):
     return Problem(robot, q, v, tau, f_ext, ranking(robot, tolerance), *terms, *ranks(robot, terms[2], tolerance))
 
 
-def of_each_state(problem, kernel, *options, more=()):
-    """Accelerations, multipliers and ranks from a kernel of dense terms, which also fills a row of each array in
-    `more`."""
+def of_each_state(problem, kernel, option, more=()):
+    """Accelerations, multipliers and ranks from a kernel of dense terms with its gains.
+
+    It also fills a row of each array in `more`.
+    """
     count, m, n = problem.G.shape
     a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
-    given = problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma, problem.tau
+    terms = StateTerms(problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma)
     for b in range(count):
-        status, rank[b] = kernel(*(x[b] for x in given), *options, problem.ranking, a[b], lam[b],
-                                 *(x[b] for x in more))
+        status, rank[b] = kernel(StateTerms(*(x[b] for x in terms)), problem.tau[b], option, problem.ranking, a[b],
+                                 lam[b], *(x[b] for x in more))
         if status != OK:
             raise no_inertia(problem, b)
     return a, lam, rank

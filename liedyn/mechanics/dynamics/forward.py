@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.machine.arguments import non_negative, one_of, require_robot
+from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.mechanics.constraints.independent import (
@@ -17,7 +18,6 @@ from liedyn.mechanics.constraints.independent import (
 from liedyn.mechanics.constraints.loops import require_defined
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.contact.watching import watches
-from liedyn.mechanics.dynamics import generalized_momenta, kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.mechanics.dynamics.dynamics_problem import no_inertia, problem, stabilized
 from liedyn.mechanics.dynamics.dynamics_result import ForwardDynamics, names_of_rows
 from liedyn.mechanics.dynamics.forward_one_state import nullspace_one_state, way_of
@@ -31,7 +31,7 @@ from liedyn.mechanics.dynamics.singular import (
     ACCELERATIONS, POOR_CONDITION, SUSPECT, is_suspect, require_regular, require_regular_one, singular_states, warn,
     warn_if_digits_are_lost,
 )
-from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.dynamics.state import State, Terms
 from liedyn.mechanics.elements.generalized import of_actuators, with_element_forces, without_elements
 from liedyn.model.calls.boundary import states, wrenches
 
@@ -56,9 +56,14 @@ METHODS = {
 AT_SINGULAR = "svd", "projection", "udwadia_kalaba", "unified"
 """Formulations with pseudoinverses, which are defined at singular configurations, too."""
 
-_SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": projection.solve,
-            "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve,
-            "momenta": generalized_momenta.solve}
+_SOLVERS = {
+    "multiplier": "liedyn.mechanics.dynamics.multiplier:solve", "svd": "liedyn.mechanics.dynamics.svd:solve",
+    "projection": "liedyn.mechanics.dynamics.projection:solve",
+    "udwadia_kalaba": "liedyn.mechanics.dynamics.udwadia_kalaba:solve",
+    "kane": "liedyn.mechanics.dynamics.kane:solve", "unified": "liedyn.mechanics.dynamics.unified:solve",
+    "momenta": "liedyn.mechanics.dynamics.generalized_momenta:solve",
+}
+"""Where the other formulations are; each is imported when it is asked for."""
 
 
 def warn_if_poor(chosen, condition):
@@ -69,12 +74,13 @@ def warn_if_poor(chosen, condition):
              f"{max(0, round(-np.log10(condition * np.finfo(np.float64).eps)))} digits are left")
 
 
-def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baumgarte=None):
+def _nullspace(robot, given, tolerance, lead, independent=None, baumgarte=None):
     """Data of `ForwardDynamics` in independent coordinates, state by state."""
-    given, (way, names, tangent) = (q, v, tau, forces), way_of(robot, independent)
+    (q, v, tau, forces), (way, names, tangent) = given, way_of(robot, independent)
     with of_the_batch(lead, 0):
         chosen = choose(robot, q[0], names, tolerance)
-    a, lam, force, rank, condition, last = _in_coordinates(robot, given, chosen, way, tolerance)
+    choice = Choice(chosen.rows, chosen.virtual, way, tolerance)
+    a, lam, force, rank, condition, last = _in_coordinates(robot, given, choice)
     first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):
         _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
@@ -96,34 +102,34 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
                         _found=(last, int(rank[-1]), None if tangent else chosen.names, tolerance))
 
 
-def _in_coordinates(robot, given, chosen, way, tolerance):
+def _in_coordinates(robot, given, choice):
     """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and its data on the last state or a function for
     them."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
-    choice, last = Choice(chosen.rows, chosen.virtual, way), np.zeros(1 + m + n)
+    last = np.zeros(1 + m + n)
     found = Found(np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.full(count, -1), np.empty(count))
 
     state, lanes = State(*given), choice
     if m > 0 and count >= FEW:
-        if way == PIVOTED:  # the number of coordinates
+        if choice.way == PIVOTED:  # the number of coordinates
             first, found_first = (each._make(x[:1] for x in each) for each in (state, found))
-            nullspace_states(robot.packed, first, choice, tolerance, found_first, last)
+            nullspace_states(robot.packed, first, choice, found_first, last)
             lanes = choice._replace(virtual=np.full(max(0, n - found.rank[0]), -1))
-        if way != PIVOTED or found.rank[0] >= 0:
-            nullspace_registers(robot.packed, state, lanes, tolerance, found, last)
+        if choice.way != PIVOTED or found.rank[0] >= 0:
+            nullspace_registers(robot.packed, state, lanes, found, last)
     if np.minimum.reduce(found.rank) >= 0:  # computed in lanes, without data on the last state
-        return *found, functools.partial(_told, robot, state.q[-1:].copy(), choice, tolerance)
-    nullspace_states(robot.packed, state, choice, tolerance, found, last)
+        return *found, functools.partial(_told, robot, state.q[-1:].copy(), choice)
+    nullspace_states(robot.packed, state, choice, found, last)
     raise_errors(robot.functions)
     return *found, last
 
 
-def _told(robot, q, choice, tolerance):
+def _told(robot, q, choice):
     """The data of `nullspace_states` on a configuration (1, nq), if coordinates and rows depend on nothing else."""
     n, m = robot.nv, len(robot.row_names)
     row, last = np.zeros((1, n)), np.zeros(1 + m + n)
     found = Found(row, np.empty((1, m)), row.copy(), np.full(1, -1), np.empty(1))
-    nullspace_states(robot.packed, State(q, row, row, np.empty((1, 0))), choice, tolerance, found, last)
+    nullspace_states(robot.packed, State(q, row, row, np.empty((1, 0))), choice, found, last)
     return last
 
 
@@ -164,8 +170,8 @@ def _stabilized_nullspace(given, baumgarte):
     a, lam = np.empty_like(given.h), np.empty_like(given.gamma)
     work = np.empty(solve_size(model))
     for b in range(len(a)):
-        status, rank, _ = solve_accelerations(
-            model, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.ranking.tolerance, work, a[b])
+        terms = Terms(given.M[b], given.h[b], given.G[b], wanted[b])
+        status, rank, _ = solve_accelerations(model, terms, given.tau[b], given.ranking.tolerance, work, a[b])
         if status == SINGULAR_INERTIA:
             raise no_inertia(given, b)
         solve_multipliers(model, work, lam[b])
@@ -309,11 +315,9 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | 
         condition_limit=condition_limit))
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     if watches(robot):
-        # imported here, as contacts need a formulation, and so this package
-        from liedyn.mechanics.dynamics.with_contacts import dynamics_with_contacts
-
-        return dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, method=method,
-                                      **options)
+        # imported by name, as contacts need a formulation, and so this package
+        return by_name("liedyn.mechanics.dynamics.with_contacts:dynamics_with_contacts")(
+            forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, method=method, **options)
     if "independent" in options:
         options["independent"] = given_coordinates("independent", independent)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
@@ -321,14 +325,14 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | 
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
     if method == "nullspace":
-        known = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options) | {"singular": singular}
+        known = _nullspace(robot, (q, v, tau, forces), rank_tolerance, lead, **options) | {"singular": singular}
     else:
         given = problem(robot, lead, q, v, tau, forces, rank_tolerance)
         if method in AT_SINGULAR:
             singular = singular_states(robot, q, given.rank, rank_tolerance)
         else:
             require_regular(robot, lead, q, given.rank, rank_tolerance)
-        solution = _SOLVERS[method](given, **options)
+        solution = by_name(_SOLVERS[method])(given, **options)
         warn_if_digits_are_lost(robot, q, v, solution.a, given.rank, given.ratio, ACCELERATIONS)
         known = dict(a=solution.a, lam=solution.lam, rank=solution.rank, condition=solution.condition,
                      constraint_force=np.einsum("bij,bi->bj", given.G, solution.lam),

@@ -23,8 +23,11 @@ from liedyn.mechanics.constraints.elimination import (
     numbering, put_slopes, unweigh_table, weigh_table,
 )
 from liedyn.mechanics.constraints.families.cut import cut_state_kernel, cut_terms_kernel
-from liedyn.mechanics.constraints.reduced import constrained_motion, constraint_force, multipliers_size
+from liedyn.mechanics.constraints.reduced import (
+    ForceBalance, constrained_motion, constraint_force, multipliers_size,
+)
 from liedyn.mechanics.dynamics.picked import picked_condition, picks
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import negate, terms_size, tree_terms
 from liedyn.model.constraint_records import is_active, is_cut, is_long, is_weighed, loop_count
 from liedyn.model.packed import NV, N_ROWS
@@ -201,27 +204,27 @@ def spread_in_lanes(model, work):
 
 
 @kernel_in_place
-def terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma):
+def terms_in_lanes(model, q, v, f_ext, work, terms):
     """`terms_in_place` in lanes, for constraints that are cut joints."""
-    clear(M)
-    tree_terms(LANES, model, q, v, f_ext, work, M, h)
-    clear_rows(G)
-    clear_rows(gamma)
-    cut_terms_kernel(LANES, model, work, G, gamma)
-    negate(gamma)
+    clear(terms.M)
+    tree_terms(LANES, model, q, v, f_ext, work, terms)
+    clear_rows(terms.G)
+    clear_rows(terms.gamma)
+    cut_terms_kernel(LANES, model, work, terms.G, terms.gamma)
+    negate(terms.gamma)
 
 
 @kernel_in_place
-def state_terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
-    """`state_terms` in lanes, for constraints that are cut joints."""
-    clear(M)
-    tree_terms(LANES, model, q, v, f_ext, work, M, h)
-    clear_rows(G)
-    clear_rows(gamma)
-    clear_rows(residual)
-    clear_rows(psi)
-    cut_state_kernel(LANES, model, work, residual, psi, G, gamma)
-    negate(gamma)
+def state_terms_in_lanes(model, q, v, f_ext, work, terms):
+    """`put_state_terms` in lanes, for constraints that are cut joints."""
+    clear(terms.M)
+    tree_terms(LANES, model, q, v, f_ext, work, terms)
+    clear_rows(terms.G)
+    clear_rows(terms.gamma)
+    clear_rows(terms.residual)
+    clear_rows(terms.psi)
+    cut_state_kernel(LANES, model, work, terms.residual, terms.psi, terms.G, terms.gamma)
+    negate(terms.gamma)
 
 
 # ---- accelerations
@@ -245,10 +248,11 @@ def nullspace_in_lanes(model, state, choosable, p, tolerance, work, found):
     M, G = take_matrix(work, n, WIDTH * n), take_matrix(work, m, WIDTH * n)
     h, gamma = take_vector(work, WIDTH * n), take_vector(work, WIDTH * m)
     inertia = take_matrix(work, p, WIDTH * (p + 1))
-    terms_in_lanes(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
+    terms_in_lanes(model, state.q, state.v, state.f_ext, world, Terms(M, h, G, gamma))
     if not eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, e):
         return False
-    if not constrained_motion(LANES, model, e, M, h, state.tau, work, inertia, found.a, found.lam):
+    balance = ForceBalance(M, h, state.tau)
+    if not constrained_motion(LANES, model, e, balance, work, inertia, (found.a, found.lam)):
         return False
     constraint_force(LANES, model, G, found.lam, found.force)
     store(LANES, found.condition, 0, picked_condition(LANES, model, e, G, p))

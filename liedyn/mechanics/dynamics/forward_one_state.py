@@ -60,7 +60,7 @@ def single(robot, independent, tolerance):
     row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
     address = address_of(
         nullspace_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, np.empty((1, 0))),
-        Choice(chosen.rows, chosen.virtual, way), tolerance, Found(row, row, row, np.zeros(1, np.int64), np.empty(1)),
+        Choice(chosen.rows, chosen.virtual, way, tolerance), Found(row, row, row, np.zeros(1, np.int64), np.empty(1)),
         last)
     integers = np.array([len(chosen.names), way, *chosen.virtual], dtype=np.int64)
     return Single(None if tangent else chosen.names, address, integers, np.array([tolerance, *chosen.rows.ravel()]))
@@ -82,7 +82,8 @@ def nullspace_direct(address, model, q, v, tau, integers, given):
     told[:] = 0.0
     call_rows(integer(address), 0, 1, (
         model, State(shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0))),
-        Choice(shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1]), chosen[0], Found(
+        Choice(shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1],
+               chosen[0]), Found(
             shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
             shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(told, 1, 1)), last))
     complete = largest_size(numbers(item(found, 0), n)) < np.inf and largest_size(numbers(item(found, 2), n)) < np.inf

@@ -14,8 +14,8 @@ from liedyn.mechanics.constraints.families.cut import cut_bias_kernel
 from liedyn.mechanics.constraints.reduced import constraint_force, multipliers_size, shortest_multipliers
 from liedyn.mechanics.dynamics.forward_in_lanes import all_cut_joints, nullspace_in_lanes, nullspace_in_lanes_size
 from liedyn.mechanics.dynamics.nullspace import (
-    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows, solve_chosen,
-    solve_multipliers, solve_padded, solve_size,
+    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, Reduced, Tableau, elimination_in, given_accelerations,
+    invert_rows, solve_chosen, solve_multipliers, solve_padded, solve_size,
 )
 from liedyn.mechanics.dynamics.picked import picked_condition, picks
 from liedyn.mechanics.dynamics.state import TERMS, State, Terms, gather_state, state_in_lanes
@@ -32,33 +32,40 @@ FEW = WIDTH // 2
 large machine with many motions, whose derivatives fill registers for one state already."""
 
 
-Choice = namedtuple("Choice", "R virtual way")
-"""Rows R of the independent velocities; numbers of virtual velocities that replace a row, else -1; way of choosing."""
+Choice = namedtuple("Choice", "R virtual way tolerance")
+"""Rows R of the independent velocities; numbers of virtual velocities that replace a row, else -1; way of choosing;
+tolerance of the rank."""
 
 Found = namedtuple("Found", "a lam force rank condition")
 """Results, one row for each state: accelerations, multipliers, G^T lam, rank and condition number."""
 
+Solved = namedtuple("Solved", "a lam force")
+"""Accelerations, multipliers and G^T lam of one state."""
 
-@late(MODEL, VECTOR, TERMS, VECTOR, group(Choice, MATRIX, INTEGERS, types.int64), types.float64, VECTOR, INTEGERS,
-      *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
-def solve_given(model, world, terms, tau, choice, tolerance, work, rows, a, lam):
+Order = namedtuple("Order", "rows left")
+"""Numbers of the rows of G, independent ones first (room for m + n); 1 for each independent coordinate chosen by
+pivoting (n)."""
+
+
+@late(MODEL, VECTOR, TERMS, VECTOR, group(Choice, MATRIX, INTEGERS, types.int64, types.float64), VECTOR, INTEGERS,
+      group(Solved, *[VECTOR] * 3), returns=types.Tuple((types.int64, types.int64, types.float64)))
+def solve_given(model, world, terms, tau, choice, work, rows, solved):
     """a and the minimum-norm lam in coordinates for which the elimination cannot be used: those of cuts, of tangent
     spaces, and unsuitable ones; `rows` has room for m + n. Returns (status, rank, condition) as `nullspace_kernel`."""
     (m, n), nz, p = terms.G.shape, model.ints[N_VIRTUAL], choice.virtual.size
-    E, rho, columns = take_matrix(work, nz, n), take_vector(work, nz), take_integers(work, rows.size)
+    E, rho = take_matrix(work, nz, n), take_vector(work, nz)
     if nz > 0:
         reader_rows(SCALAR, model, world, E)
         cut_bias_kernel(model, world, True, rho)
-    table, Z_inverse = take_matrix(work, m + p, padded(n)), take_matrix(work, n, padded(n))
-    free = take_matrix(work, 2, padded(n))
-    status, rank, condition = invert_rows(
-        model, terms.G, E, choice.R, choice.virtual, tolerance, table, rows, columns, free, Z_inverse)
+    tableau = Tableau(take_matrix(work, m + p, padded(n)), rows, take_integers(work, rows.size),
+                      take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n)))
+    status, rank, condition = invert_rows(model, terms.G, E, choice.R, choice.virtual, choice.tolerance, tableau)
     if status == OK:
-        K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
+        reduced = Reduced(take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
                           take_matrix(work, p, padded(p + 1)))
-        if given_accelerations(terms, rho, tau, choice.virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
-            shortest_multipliers(
-                SCALAR, table, rank, m, rows, columns, take_matrix(work, rank, padded(rank + 1)), lam)
+        if given_accelerations(terms, rho, tau, choice.virtual, rank, tableau, reduced, solved.a, solved.lam):
+            shortest_multipliers(SCALAR, tableau.table, rank, m, rows, tableau.columns,
+                                 take_matrix(work, rank, padded(rank + 1)), solved.lam)
         else:
             status = SINGULAR_INERTIA
     return status, rank, condition
@@ -74,45 +81,40 @@ def nullspace_size(model):
 
 
 @kernel_in_place
-def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam, force):
-    """a, lam and force = G^T lam at one state.
-
-    `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each independent
-    coordinate chosen by pivoting. Returns (status, rank, condition, pivoted).
-    """
-    n, m, tau, virtual = model.ints[NV], model.ints[N_ROWS], state.tau, choice.virtual
+def nullspace_in_place(model, state, choice, work, order, solved):
+    """a, lam and force = G^T lam at one state, and `Order`. Returns (status, rank, condition, pivoted)."""
+    n, m, tau, virtual, tolerance = model.ints[NV], model.ints[N_ROWS], state.tau, choice.virtual, choice.tolerance
     work[0] = first_place(work)
     world, solution = take_vector(work, terms_size(model)), take_vector(work, solve_size(model))
     h, G, gamma = take_vector(work, n), take_matrix(work, m, n), take_vector(work, m)
-    M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(model, solution)
-    put_terms(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
+    terms, (choosable, e) = Terms(matrix_in(solution, 0, n, padded(n)), h, G, gamma), elimination_in(model, solution)
+    put_terms(model, state.q, state.v, state.f_ext, world, terms)
     pivoted, eliminated = choice.way == PIVOTED, False
     status, rank, condition = WRONG_COUNT, 0, np.inf
     if not pivoted and picks(model, choice.R, virtual, choosable):
-        status, rank, _ = solve_chosen(model, M, h, G, gamma, tau, tolerance, solution, a)
+        status, rank, _ = solve_chosen(model, terms, tau, tolerance, solution, solved.a)
         eliminated = status == OK and rank + virtual.size == n
     if not pivoted and not eliminated:
-        status, rank, condition = solve_given(
-            model, world, Terms(M, h, G, gamma), tau, choice, tolerance, work, rows, a, lam)
+        status, rank, condition = solve_given(model, world, terms, tau, choice, work, order.rows, solved)
         pivoted = choice.way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
     if pivoted:
-        status, rank, _ = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
+        status, rank, _ = solve_padded(model, terms, tau, tolerance, solution, solved.a)
     if pivoted or eliminated:
         condition = picked_condition(SCALAR, model, e, G, n - rank)
-        solve_multipliers(model, solution, lam)
-        put_row_order(model, e, rows)
+        solve_multipliers(model, solution, solved.lam)
+        put_row_order(model, e, order.rows)
     for j in range(n):
-        left[j] = 0.0
+        order.left[j] = 0.0
     if pivoted:
         independent = independent_dofs(model, e)[0]
         for s in range(n - rank):
-            left[integer(independent, s)] = 1.0
-    constraint_force(SCALAR, model, G, lam, force)
+            order.left[integer(independent, s)] = 1.0
+    constraint_force(SCALAR, model, G, solved.lam, solved.force)
     return status, rank, condition, pivoted
 
 
 @batch
-def nullspace_registers(begin, end, model, states, choice, tolerance, found, last):
+def nullspace_registers(begin, end, model, states, choice, found, last):
     """`nullspace_states` for W rows at a time with the same elimination (`liedyn.mechanics.dynamics.forward_in_lanes`).
 
     The rank of rows that fail, and `last`, are not changed: `nullspace_states` must follow. It is a kernel of its own,
@@ -126,7 +128,7 @@ def nullspace_registers(begin, end, model, states, choice, tolerance, found, las
     lanes = Found(in_lanes(found.a), in_lanes(found.lam), in_lanes(found.force), found.rank, aligned(WIDTH))
     for b in range(begin, end, WIDTH):
         gather_state(states, b, end, state)
-        if nullspace_in_lanes(model, state, choosable, p, tolerance, work, lanes):
+        if nullspace_in_lanes(model, state, choosable, p, choice.tolerance, work, lanes):
             scatter(lanes.a, b, end, found.a)
             scatter(lanes.lam, b, end, found.lam)
             scatter(lanes.force, b, end, found.force)
@@ -135,15 +137,15 @@ def nullspace_registers(begin, end, model, states, choice, tolerance, found, las
 
 
 @kernel_in_place
-def nullspace_row(b, model, states, choice, tolerance, work, rows, left, found):
+def nullspace_row(b, model, states, choice, work, order, found):
     """`nullspace_in_place` on row b: (status, rank, condition, pivoted)."""
     state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
-    return nullspace_in_place(
-        model, state, choice, tolerance, work, rows, left, found.a[b], found.lam[b], found.force[b])
+    solved = Solved(found.a[b], found.lam[b], found.force[b])
+    return nullspace_in_place(model, state, choice, work, order, solved)
 
 
 @batch
-def nullspace_states(begin, end, model, states, choice, tolerance, found, last):
+def nullspace_states(begin, end, model, states, choice, found, last):
     """`nullspace_in_place` on each row whose rank is still -1, and on the last row.
 
     `last` (1 + m + n) receives the data of the last row: whether pivoting chose, the order of the rows of G,
@@ -152,18 +154,18 @@ def nullspace_states(begin, end, model, states, choice, tolerance, found, last):
     """
     n, m, count = model.ints[NV], model.ints[N_ROWS], states.q.shape[0]
     model = PackedModel(model.ints, model.floats.copy())  # a copy, as moving targets and custom rows write to floats
-    work, rows, left = np.empty(nullspace_size(model)), np.empty(m + n, np.int64), np.empty(n)
+    work, order = np.empty(nullspace_size(model)), Order(np.empty(m + n, np.int64), np.empty(n))
     for b in range(begin, end):
         if found.rank[b] >= 0 and b < count - 1:
             continue
         status, found.rank[b], found.condition[b], pivoted = nullspace_row(
-            b, model, states, choice, tolerance, work, rows, left, found)
+            b, model, states, choice, work, order, found)
         if status != OK:
             found.rank[b] = -1  # not the rank of G
             return
         if b == count - 1:
             last[0] = 1.0 if pivoted else 0.0
             for i in range(m):
-                last[1 + i] = rows[i]
+                last[1 + i] = order.rows[i]
             for k in range(n):
-                last[1 + m + k] = left[k]
+                last[1 + m + k] = order.left[k]

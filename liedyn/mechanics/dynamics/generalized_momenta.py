@@ -74,7 +74,7 @@ def row_rates_kernel(model, q, v):
     z_q, phi_z, E_dot = np.zeros((nz, n)), np.zeros((nz, n)), np.zeros((nz, n))
     rest = np.zeros(n)
     world_motion(SCALAR, model, q, v, rest, work)
-    derivative_rows(model, q, v, rest, work, psi_q, phi_q, G_dot)
+    derivative_rows(model, q, v, rest, work, (psi_q, phi_q, G_dot))
     cut_derivatives_kernel(model, work, True, z_q, phi_z, E_dot)
     return G_dot - psi_q, E_dot - z_q
 

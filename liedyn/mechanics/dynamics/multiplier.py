@@ -19,15 +19,14 @@ SINGULAR_MASS = 4
 
 
 @kernel
-def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam):
+def multiplier_kernel(terms, tau, baumgarte, ranking, a, lam):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
-    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; alpha = beta = 0 means no
-    stabilisation.
+    `terms` are those of `terms_kernel`; baumgarte = (alpha, beta), zeros for no stabilisation.
     """
-    m, n = G.shape
+    M, h, G, (m, n) = terms.M, terms.h, terms.G, terms.G.shape
     wanted, (rank, order, _) = np.empty(m), independent_rows(G, ranking)
-    baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
+    baumgarte_rows(terms, baumgarte, wanted)
     # columns of M^-1 [G_1^T, tau - h]
     free, factor = np.empty((n, rank + 1)), M.copy()
     for i in range(n):
@@ -63,7 +62,7 @@ def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, 
 def solve(problem, baumgarte=None):
     """`multiplier_kernel` for every state; `condition` is that of G_1 M^-1 G_1^T."""
     require_regular_tree(problem.robot, "'multiplier'")
-    a, lam, rank = of_each_state(problem, multiplier_kernel, *gains(baumgarte))
+    a, lam, rank = of_each_state(problem, multiplier_kernel, gains(baumgarte))
     condition = np.ones(len(a))
     for b in np.flatnonzero(rank):
         G_1 = problem.G[b][problem.order[b][:rank[b]]]

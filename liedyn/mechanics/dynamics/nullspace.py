@@ -18,6 +18,8 @@ of constraints (`liedyn.mechanics.constraints.elimination`).
 
 Errors for states that `nullspace_kernel` cannot solve.
 """
+from collections import namedtuple
+
 import numpy as np
 
 from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
@@ -33,7 +35,8 @@ from liedyn.mechanics.constraints.families.cut import cut_bias_kernel
 from liedyn.mechanics.constraints.independent import singular_choice, wrong_count
 from liedyn.mechanics.constraints.loops import rank_of
 from liedyn.mechanics.constraints.reduced import (
-    minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers, unbalanced,
+    ForceBalance, Reduction, minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers,
+    unbalanced,
 )
 from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
 from liedyn.mechanics.dynamics.state import Terms
@@ -160,17 +163,18 @@ def elimination_in(model, work):
 
 
 @inline
-def solve_padded(model, M, h, G, gamma, tau, tolerance, work, a):
+def solve_padded(model, terms, tau, tolerance, work, a):
     """`solve_accelerations` for a padded M."""
     choosable, _ = elimination_in(model, work)
-    for j in range(h.size):
+    for j in range(tau.size):
         store(SCALAR, choosable, j, 1.0)
-    return solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a)
+    return solve_chosen(model, terms, tau, tolerance, work, a)
 
 
 @kernel_in_place
-def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
+def solve_chosen(model, terms, tau, tolerance, work, a):
     """`solve_padded` with the dependent velocities among those marked in the mask of `elimination_in`."""
+    M, h, G, gamma = terms
     n = h.size
     _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(model)
     choosable, e = elimination_in(model, work)
@@ -179,24 +183,24 @@ def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
     if rank == 0:
         regular = solve_tree(model, M, h, tau, matrix_in(work, reduced_at, n, n), a)
     else:
-        regular = reduced_motion(
-            SCALAR, model, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)),
-            matrix_in(work, reduced_at, p, padded(p + 1)), matrix_in(work, inertia_at, p, padded(p + 1)), a)
+        reduction = Reduction(matrix_in(work, KM_at, p, padded(n)), matrix_in(work, reduced_at, p, padded(p + 1)),
+                              matrix_in(work, inertia_at, p, padded(p + 1)))
+        regular = reduced_motion(SCALAR, model, e, ForceBalance(M, h, tau), reduction, a)
     if gamma.size > 0:
         unbalanced(SCALAR, model, M, h, tau, a, vector_in(work, left_at, padded(n)))
     return (OK if regular and complete else SINGULAR_INERTIA), rank, ratio
 
 
 @kernel_in_place
-def solve_accelerations(model, M, h, G, gamma, tau, tolerance, work, a):
+def solve_accelerations(model, terms, tau, tolerance, work, a):
     """a (nv) of M a + h + G^T lambda = tau, G a = gamma, with `solve_size` numbers of workspace.
 
     Returns (status, rank, ratio) as `acceleration_kernel`.
     """
-    n = h.size
-    M_padded = matrix_in(work, solve_layout(model)[0], n, padded(n))
-    copy_inertia(model, M, M_padded)
-    return solve_padded(model, M_padded, h, G, gamma, tau, tolerance, work, a)
+    n = tau.size
+    M = matrix_in(work, solve_layout(model)[0], n, padded(n))
+    copy_inertia(model, terms.M, M)
+    return solve_padded(model, Terms(M, terms.h, terms.G, terms.gamma), tau, tolerance, work, a)
 
 
 @kernel_in_place
@@ -221,9 +225,10 @@ def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
     world, h, gamma = vector_in(work, k, size), vector_in(work, k + size, n), vector_in(work, k + size + n, m)
     k = k + padded(size + n + m)
     G, k = matrix_in(work, k, m, n), k + padded(m * n)
-    solution, M = vector_in(work, k, work.size - k), matrix_in(work, k, n, padded(n))
-    put_terms(model, q, v, f_ext, world, M, h, G, gamma)
-    status, rank, ratio = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
+    solution = vector_in(work, k, work.size - k)
+    terms = Terms(matrix_in(work, k, n, padded(n)), h, G, gamma)
+    put_terms(model, q, v, f_ext, world, terms)
+    status, rank, ratio = solve_padded(model, terms, tau, tolerance, solution, a)
     solve_multipliers(model, solution, lam)
     return status, rank, ratio
 
@@ -231,13 +236,21 @@ def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
 # ---- given coordinates
 
 
-@kernel_in_place
-def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse):
-    """Z_inverse = [G_1; R]^-1 (n, n), padded; rows of R are replaced by rows of E where `virtual` >= 0.
+Tableau = namedtuple("Tableau", "table rows columns free Z_inverse")
+"""The exchanged tableau T (m + p rows, padded) of [G; R]; rows[:rank] are the numbers of the rows G_1, columns[:rank]
+their columns of the tableau (m + p each); scratch (2, padded); Z_inverse = [G_1; R]^-1 (n, n), padded."""
 
-    Returns (status, rank, condition). `table` (m + p rows, padded) holds T; rows[:rank] are the numbers of the rows
-    G_1, columns[:rank] their columns of the tableau.
+Reduced = namedtuple("Reduced", "K MK w_dot")
+"""Matrices of `reduced_accelerations`."""
+
+
+@kernel_in_place
+def invert_rows(model, G, E, R, virtual, tolerance, tableau):
+    """[G_1; R]^-1 in `tableau`; rows of R are replaced by rows of E where `virtual` >= 0.
+
+    Returns (status, rank, condition).
     """
+    table, rows, columns, free, Z_inverse = tableau
     m, n = G.shape
     p = virtual.size
     clear(table)
@@ -285,9 +298,9 @@ def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, 
 
 
 @kernel_in_place
-def given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
-    """a, -w_dot in column p of `reduced`, and lam for the rows G_1; False if K^T M K is not positive definite."""
-    n, p = tau.size, virtual.size
+def given_accelerations(terms, rho, tau, virtual, rank, tableau, reduced, a, lam):
+    """a, -w_dot in column p of `reduced.w_dot`, and lam for the rows G_1; False if K^T M K is not positive definite."""
+    n, p, rows, Z_inverse, (K, MK, w_dot) = tau.size, virtual.size, tableau.rows, tableau.Z_inverse, reduced
     clear(K)
     for i in range(n):
         for s in range(p):
@@ -299,11 +312,11 @@ def given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, 
             if virtual[s] >= 0:
                 x -= at(Z_inverse, i, rank + s) * rho[virtual[s]]
         K[i, p] = x
-    regular = reduced_accelerations(terms.M, terms.h, tau, K, MK, reduced, a)
+    regular = reduced_accelerations(terms.M, terms.h, tau, K, MK, w_dot, a)
     for k in range(rank):
         lam[rows[k]] = 0.0
     for i in range(n):
-        left = left_to_balance(reduced, MK, p, i)
+        left = left_to_balance(w_dot, MK, p, i)
         for k in range(rank):
             lam[rows[k]] += at(Z_inverse, i, k) * left
     return regular
@@ -317,24 +330,23 @@ def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
     Returns (status, rank, condition, a, lam, order, h, G, E, Z_inverse, M, w_dot); `order` lists the rows G_1 first.
     """
     n, m, nz, p = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], virtual.size
-    work, M, h = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n)
-    G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty(m), np.empty(nz)
-    terms_in_place(model, q, v, f_ext, work, M, h, G, gamma)
+    work, E, rho = np.empty(terms_size(model)), np.empty((nz, n)), np.empty(nz)
+    terms = Terms(np.empty((n, n)), np.empty(n), np.empty((m, n)), np.empty(m))
+    terms_in_place(model, q, v, f_ext, work, terms)
     reader_rows(SCALAR, model, work, E)
     cut_bias_kernel(model, work, True, rho)
-    a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
-    table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)
-    free = np.empty((2, padded(n)))
-    status, rank, condition = invert_rows(
-        model, G, E, R_constant, virtual, tolerance, table, rows, columns, free, Z_inverse)
-    order = rows[:m].copy()
+    a, lam, w_dot = np.zeros(n), np.zeros(m), np.zeros(p)
+    tableau = Tableau(np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64),
+                      np.empty((2, padded(n))), np.zeros((n, padded(n))))
+    status, rank, condition = invert_rows(model, terms.G, E, R_constant, virtual, tolerance, tableau)
+    order = tableau.rows[:m].copy()
     if status == OK:
-        K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))
-        terms = Terms(M, h, G, gamma)
-        if given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
-            w_dot[:] = -reduced[:, p]
-            shortest_multipliers(
-                SCALAR, table, rank, m, rows, columns, np.empty((rank, padded(rank + 1))), lam)
+        reduced = Reduced(np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1))))
+        if given_accelerations(terms, rho, tau, virtual, rank, tableau, reduced, a, lam):
+            w_dot[:] = -reduced.w_dot[:, p]
+            shortest_multipliers(SCALAR, tableau.table, rank, m, tableau.rows, tableau.columns,
+                                 np.empty((rank, padded(rank + 1))), lam)
         else:
             status = SINGULAR_INERTIA
-    return status, rank, condition, a, lam, order, h, G, E, np.ascontiguousarray(Z_inverse[:, :n]), M, w_dot
+    return (status, rank, condition, a, lam, order, terms.h, terms.G, E,
+            np.ascontiguousarray(tableau.Z_inverse[:, :n]), terms.M, w_dot)

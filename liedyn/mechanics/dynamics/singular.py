@@ -29,7 +29,7 @@ from liedyn.machine.errors import (
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows, weighed, weights_of
 from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
-from liedyn.mechanics.dynamics.digits import ENOUGH, digits_left, digits_of_one, digits_states
+from liedyn.mechanics.dynamics.digits import ENOUGH, Scales, digits_left, digits_of_one, digits_states
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.packed import SPARSE
@@ -214,7 +214,7 @@ def _digits(robot, q, v, a, rank, power):
     """Condition numbers of the constraints, and the number of remaining digits, at rows of states."""
     lengths, _, long = _row_scales(robot)
     kappa, digits = np.empty(len(q)), np.empty(len(q))
-    digits_states(robot.packed, q, v, a, rank, lengths[:-1].copy(), long, power, kappa, digits)
+    digits_states(robot.packed, (q, v, a), rank, Scales(lengths[:-1].copy(), long, power), (kappa, digits))
     raise_errors(robot.functions)
     return kappa, digits
 

@@ -7,10 +7,16 @@ from liedyn.model.calls.batches import gather, in_lanes
 State = namedtuple("State", "q v tau f_ext")
 """Configuration, velocity, generalised forces, wrenches on the links (six numbers each, or empty); or rows of them."""
 
+Motion = namedtuple("Motion", "q v a lam")
+"""A state, its accelerations and multipliers."""
+
 Terms = namedtuple("Terms", "M h G gamma")
 """Equations of motion M a + h + G^T lambda = tau, G a = gamma."""
 
 STATE = group(State, *[VECTOR] * 4)
+StateTerms = namedtuple("StateTerms", "M h G residual psi gamma")
+"""`Terms`, and the residual g of the constraints and psi = G v - b of their velocities."""
+
 TERMS = group(Terms, MATRIX, VECTOR, MATRIX, VECTOR)
 """Their types for one state, for `liedyn.machine.compiled.jit.late`."""
 

@@ -11,6 +11,7 @@ freedom. The growth of the accelerations on the way there is described by the te
 where a small s_i is harmless if u_i . Gdot v vanishes with it.
 """
 import math
+from collections import namedtuple
 
 import numpy as np
 
@@ -19,17 +20,22 @@ from liedyn.machine.linalg.dense import independent_rows, solve_positive, transp
 from liedyn.machine.linalg.row_space import row_space, shortest_solution, unbalanced_force
 from liedyn.mechanics.dynamics.dynamics_problem import Solution, gains, of_each_state, spread
 from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import baumgarte_rows
 
 
+RowSpace = namedtuple("RowSpace", "B V s rank")
+"""B (n, m), V (n, n) and the singular values s (n) of G that `row_space` writes, and how many of these count."""
+
+
 @kernel
-def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
-    """a = a_p + V_2 eta_dot with G a_p = wanted, and minimum-norm lam; False if some motion has no inertia.
+def tangent_accelerations(terms, tau, space, a, lam):
+    """a = a_p + V_2 eta_dot with G a_p = gamma, and minimum-norm lam; False if some motion has no inertia.
 
     An orthonormal basis mixes coordinates of all sizes, so with large constraint forces the digits of a body of 1e-11
     kg m^2 are lost. A second pass, on the residuals of the forces and of the rows, recovers them.
     """
-    n = tau.size
+    (M, h, G, wanted), (B, V, s, rank), n = terms, space, tau.size
     p = n - rank
     K, MK, reduced = np.empty((n, p)), np.empty((n, p)), np.empty((p, p))
     eta_dot, force, a_p = np.empty((p, 1)), np.empty(n), np.empty(n)
@@ -85,29 +91,31 @@ def indicators(B, s, rank, gamma, out):
 
 
 @kernel
-def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam, singular_values, indicator):
+def svd_kernel(terms, tau, baumgarte, ranking, a, lam, sizes):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
-    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; `singular_values` and `indicator`
-    (m) are written, zero where m > n. alpha = beta = 0 means no stabilisation.
-    `ranking` decides how many singular values count (`liedyn.machine.linalg.ranks`).
+    `terms` are those of `terms_kernel`; singular values and indicators are written to `sizes` (2, m), zero where
+    m > n. baumgarte = (alpha, beta), zeros for no stabilisation. `ranking` decides how many singular values count
+    (`liedyn.machine.linalg.ranks`).
     """
-    m, n = G.shape
+    G, (m, n) = terms.G, terms.G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
     rank = independent_rows(G, ranking)[0]
     row_space(G, 0.0, B, V, s)
     wanted = np.empty(m)
-    baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
+    baumgarte_rows(terms, baumgarte, wanted)
     for k in range(m):
-        singular_values[k] = s[k] if k < n else 0.0
-    indicators(B, s, rank, gamma, indicator)
-    if tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
+        sizes[0, k] = s[k] if k < n else 0.0
+    indicators(B, s, rank, terms.gamma, sizes[1])
+    if tangent_accelerations(Terms(terms.M, terms.h, G, wanted), tau, RowSpace(B, V, s, rank), a, lam):
         return OK, rank
     return SINGULAR_INERTIA, rank
 
 
 def solve(problem, baumgarte=None):
     """`svd_kernel` on every state."""
-    values, indicator = np.empty_like(problem.gamma), np.empty_like(problem.gamma)
-    a, lam, rank = of_each_state(problem, svd_kernel, *gains(baumgarte), more=(values, indicator))
+    count, m = problem.gamma.shape
+    sizes = np.empty((count, 2, m))
+    a, lam, rank = of_each_state(problem, svd_kernel, gains(baumgarte), more=(sizes,))
+    values, indicator = sizes[:, 0].copy(), sizes[:, 1].copy()
     return Solution(a, lam, rank, spread(values, rank), problem.dependent, singular_values=values, indicator=indicator)

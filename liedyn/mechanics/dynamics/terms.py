@@ -25,6 +25,7 @@ from liedyn.machine.simd.lanes import SCALAR, load, store
 from liedyn.machine.simd.sines import put_sines
 from liedyn.mechanics.constraints.constraint_rows import clear_rows, constraint_state, constraint_terms
 from liedyn.mechanics.constraints.sparse_elimination import complete_terms
+from liedyn.mechanics.dynamics.state import StateTerms
 from liedyn.mechanics.tree.crba import INERTIA
 from liedyn.mechanics.tree.joints import accumulate_springs, by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.mechanics.tree.kinematics import (
@@ -41,10 +42,11 @@ from liedyn.model.packed_records import (
 
 
 @kernel_in_place
-def baumgarte_rows(residual, psi, gamma, alpha, beta, out):
-    """out = gamma - 2 alpha psi - beta^2 g."""
+def baumgarte_rows(terms, gains, out):
+    """out = gamma - 2 alpha psi - beta^2 g, for gains = (alpha, beta)."""
+    alpha, beta = gains
     for k in range(out.size):
-        out[k] = gamma[k] - 2.0 * alpha * psi[k] - beta * beta * residual[k]
+        out[k] = terms.gamma[k] - 2.0 * alpha * terms.psi[k] - beta * beta * terms.residual[k]
 
 
 @kernel_in_place
@@ -90,9 +92,9 @@ def put_link(lane, joint, model, i, q, v, f_ext, work):
 
 
 @kernel_in_place
-def tree_terms(lane, model, q, v, f_ext, work, M, h):
+def tree_terms(lane, model, q, v, f_ext, work, terms):
     """h (nv) of the open tree, and M (nv, nv, or padded), zero before; prepares row kernels, with a = 0."""
-    n = link_count(model)
+    M, h, n = terms.M, terms.h, link_count(model)
     put_sines(lane, q, q_total(model), work, sines_at(model))
     put_origin(lane, model, q, work)
     for i in range(n):
@@ -158,42 +160,43 @@ def copy_inertia(model, M, padded):
 
 
 @kernel_in_place
-def put_terms(model, q, v, f_ext, work, M, h, G, gamma):
+def put_terms(model, q, v, f_ext, work, terms):
     """`terms_in_place` for M and G prepared by `clear_terms`."""
-    clear_terms(model, M, G)
-    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
-    constraint_terms(model, q, v, work, G, gamma)
-    negate(gamma)
+    clear_terms(model, terms.M, terms.G)
+    tree_terms(SCALAR, model, q, v, f_ext, work, terms)
+    constraint_terms(model, q, v, work, terms.G, terms.gamma)
+    negate(terms.gamma)
 
 
 @kernel_in_place
-def terms_in_place(model, q, v, f_ext, work, M, h, G, gamma):
-    """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
+def terms_in_place(model, q, v, f_ext, work, terms):
+    """`Terms` M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
 
     Poses, twists and accelerations for a = 0 remain in `work`, so that `residual_rows` and `velocity_rows` can follow,
     for formulations with stabilisation.
     """
-    put_terms(model, q, v, f_ext, work, M, h, G, gamma)
+    put_terms(model, q, v, f_ext, work, terms)
     if is_long(model):
-        complete_terms(model, M, G)
+        complete_terms(model, terms.M, terms.G)
 
 
 @kernel_in_place
-def put_state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
-    """`put_terms`, and residual and psi (m)."""
-    clear_terms(model, M, G)
-    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
-    constraint_state(model, q, v, work, residual, psi, G, gamma)
-    negate(gamma)
+def put_state_terms(model, q, v, f_ext, work, terms):
+    """`put_terms` for `StateTerms`: with residual and psi (m)."""
+    clear_terms(model, terms.M, terms.G)
+    tree_terms(SCALAR, model, q, v, f_ext, work, terms)
+    constraint_state(model, q, v, work, terms)
+    negate(terms.gamma)
 
 
 @kernel
 def terms_kernel(model, q, v, f_ext):
-    """M (n, n), h (n), G (m, n), residual, psi, gamma (m): h contains gravity, joint forces and external wrenches."""
+    """`StateTerms` M (n, n), h (n), G (m, n), residual, psi, gamma (m): h contains gravity, joint forces and external
+    wrenches."""
     n, m = model.ints[NV], model.ints[N_ROWS]
-    work, M, h, G = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n), np.empty((m, n))
-    residual, psi, gamma = np.empty(m), np.empty(m), np.empty(m)
-    put_state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi)
+    work = np.empty(terms_size(model))
+    terms = StateTerms(np.empty((n, n)), np.empty(n), np.empty((m, n)), np.empty(m), np.empty(m), np.empty(m))
+    put_state_terms(model, q, v, f_ext, work, terms)
     if is_long(model):
-        complete_terms(model, M, G)
-    return M, h, G, residual, psi, gamma
+        complete_terms(model, terms.M, terms.G)
+    return terms

@@ -32,9 +32,9 @@ from liedyn.mechanics.constraints.cluster_weights import ranking
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.dynamics.dynamics_problem import Solution, of_each_state, spread
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
-from liedyn.mechanics.dynamics.terms import velocity_level_rows
-from liedyn.mechanics.dynamics.svd import tangent_accelerations
-from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.mechanics.dynamics.state import Terms
+from liedyn.mechanics.dynamics.svd import RowSpace, tangent_accelerations
+from liedyn.mechanics.dynamics.terms import terms_kernel, velocity_level_rows
 from liedyn.model.calls.boundary import states
 
 if TYPE_CHECKING:
@@ -45,18 +45,18 @@ NO_FORCES = np.empty(0)
 
 
 @kernel
-def unified_kernel(M, h, G, residual, psi, gamma, tau, sigma, ranking, a, lam):
+def unified_kernel(terms, tau, sigma, ranking, a, lam):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
-    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`.
+    `terms` are those of `terms_kernel`.
     """
-    m, n = G.shape
+    G, (m, n) = terms.G, terms.G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
     rank = independent_rows(G, ranking)[0]
     row_space(G, 0.0, B, V, s)
     wanted = np.empty(m)
-    velocity_level_rows(psi, gamma, sigma, wanted)
-    if tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
+    velocity_level_rows(terms.psi, terms.gamma, sigma, wanted)
+    if tangent_accelerations(Terms(terms.M, terms.h, G, wanted), tau, RowSpace(B, V, s, rank), a, lam):
         return OK, rank
     return SINGULAR_INERTIA, rank
 

@@ -218,7 +218,7 @@ def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
     put_slopes(laws, at, t)
     if held:
         leave_held(laws, at)
-    derivative_rows(model, q, v, zero, at.world, w_q, ignored_q, ignored_v)
+    derivative_rows(model, q, v, zero, at.world, (w_q, ignored_q, ignored_v))
     force_derivative_rows(model, q, at.world, at.f, D)
     if at.z.size > 0:
         of_cuts = (take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n))
@@ -282,8 +282,9 @@ def show(laws, at, x, w, f):
 
 
 @kernel
-def force_states(model, laws, work, t, q, v, tau, x, w, f):
-    """For each row of q and v: tau, and displacements, rates and forces of all elements."""
+def force_states(model, laws, work, t, q, v, found):
+    """found = (tau, x, w, f) for each row of q and v: tau, and displacements, rates and forces of all elements."""
+    tau, x, w, f = found
     tau[:] = 0.0
     for b in range(q.shape[0]):
         add_forces(model, laws, work, t, q[b], v[b], tau[b])
@@ -312,8 +313,9 @@ def energy_states(model, laws, work, t, q, energy, slope):
 
 
 @kernel
-def derivative_states(model, laws, work, t, q, v, held, by_q, by_v):
-    """For each row of q and v: dtau/dq and dtau/dv."""
+def derivative_states(model, laws, work, t, q, v, held, slopes):
+    """slopes = (dtau/dq, dtau/dv) for each row of q and v."""
+    by_q, by_v = slopes
     by_q[:] = 0.0
     by_v[:] = 0.0
     for b in range(q.shape[0]):
@@ -321,10 +323,11 @@ def derivative_states(model, laws, work, t, q, v, held, by_q, by_v):
 
 
 @kernel
-def driven_state_derivatives(model, laws, work, t, u, q, v, tau, x, w, f, by_q, by_v):
+def driven_state_derivatives(model, laws, work, t, u, q, v, found, slopes):
     """`force_states` and `derivative_states`, each row with its own inputs; the last ones remain in `laws`."""
+    (tau, x, w, f), (by_q, by_v) = found, slopes
     for b in range(q.shape[0]):
         row = slice(b, b + 1)
         give_inputs(laws, u[b])
-        force_states(model, laws, work, t, q[row], v[row], tau[row], x[row], w[row], f[row])
-        derivative_states(model, laws, work, t, q[row], v[row], False, by_q[row], by_v[row])
+        force_states(model, laws, work, t, q[row], v[row], (tau[row], x[row], w[row], f[row]))
+        derivative_states(model, laws, work, t, q[row], v[row], False, (by_q[row], by_v[row]))

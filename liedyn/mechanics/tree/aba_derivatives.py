@@ -106,8 +106,12 @@ def accelerate_composites(lane, model, a, work):
 
 
 @inline
-def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da_dq, da_dv, Minv):
-    """da/dq, da/dv and M^-1; entries between two trees are zero if `rows` and `put_one` write them so."""
+def put_derivatives(lane, model, given, work, rows, put_one, found):
+    """found = (a, L, da/dq, da/dv, M^-1) of `aba_derivatives_kernel` for given = (q, v, tau, f_ext).
+
+    Entries between two trees are zero if `rows` and `put_one` write them so.
+    """
+    (q, v, tau, f_ext), (a, L, da_dq, da_dv, Minv) = given, found
     world_positions(lane, model, q, work)
     world_velocities(lane, model, v, work)
     bias_accelerations(lane, model, v, work)
@@ -128,7 +132,7 @@ def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da
         ltdl_solve(lane, model, L, 1.0, a, 1)
     world_accelerations(lane, model, v, a, work)
     accelerate_composites(lane, model, a, work)
-    derivatives_alone(lane, model, q, work, rows, da_dq, da_dv, Minv)
+    derivatives_alone(lane, model, q, work, rows, (da_dq, da_dv), Minv)
     if sweeps:
         put_one(lane, model, Minv)
         sweep_matrices(lane, model, work, table, TABLE, forks, da_dq, da_dv, Minv)
@@ -141,14 +145,15 @@ def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da
 @kernel_in_place
 def aba_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, the diagonal of `L` is D of M = L^T D L."""
-    put_derivatives(lane, model, q, v, tau, f_ext, work, derivative_rows, put_identity, a, L, da_dq, da_dv, Minv)
+    given, found = (q, v, tau, f_ext), (a, L, da_dq, da_dv, Minv)
+    put_derivatives(lane, model, given, work, derivative_rows, put_identity, found)
 
 
 @kernel_in_place
 def aba_derivatives_nonzeros_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """The same if all entries between two trees are zero already; these are not written."""
-    put_derivatives(lane, model, q, v, tau, f_ext, work, derivative_rows_of_trees, put_identity_of_trees, a, L,
-                    da_dq, da_dv, Minv)
+    given, found = (q, v, tau, f_ext), (a, L, da_dq, da_dv, Minv)
+    put_derivatives(lane, model, given, work, derivative_rows_of_trees, put_identity_of_trees, found)
 
 
 @recursion(aba_derivatives_kernel, work=aba_derivatives_size, scratch={"a": "nv", "L": "nv nv"},

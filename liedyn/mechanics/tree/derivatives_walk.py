@@ -154,18 +154,18 @@ def clear(lane, work, k, count):
 
 
 @inline
-def put_zeros(lane, begin, end, dtau_dq, dtau_dv, M):
+def put_zeros(lane, begin, end, matrices):
     """Zeros in numbers `begin` to `end` - 1 of each matrix."""
     for k in range(begin, end):
-        put_entries(lane, k, 0.0, 0.0, 0.0, dtau_dq, dtau_dv, M)
+        put_entries(lane, k, (0.0, 0.0, 0.0), matrices)
 
 
 @inline
-def put_entries(lane, k, by_q, by_v, by_a, dtau_dq, dtau_dv, M):
-    """Write number k of each matrix."""
-    store(lane, dtau_dq, k, by_q)
-    store(lane, dtau_dv, k, by_v)
-    store(lane, M, k, by_a)
+def put_entries(lane, k, entries, matrices):
+    """Write number k of each matrix: of dtau/dq, dtau/dv and M."""
+    store(lane, matrices[0], k, entries[0])
+    store(lane, matrices[1], k, entries[1])
+    store(lane, matrices[2], k, entries[2])
 
 
 @inline
@@ -186,34 +186,36 @@ def inward(lane, joint, model, i, depth, fork, f_ext, work):
 
 
 @inline
-def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
+def row_of_dof(lane, model, j, at, work, matrices):
     """Row j, at index `at` of the matrices."""
     k, first = dof_at(model, j), first_dof(model, dof_link(model, j))
     Sj, carried, below = get6(lane, work, k + S), get6(lane, work, k + CARRIED), get3(lane, work, k + BELOW)
     behind, last = first, parent_dof(model, first)
     while behind > 0:  # those that carry j, one stretch between forks at a time, and the zeros after it
-        put_zeros(lane, at + last + 1, at + behind, dtau_dq, dtau_dv, M)
+        put_zeros(lane, at + last + 1, at + behind, matrices)
         behind = stretch_of(model, last) if last >= 0 else 0
         for c in range(behind, last + 1):
             k = dof_at(model, c)
             Sc, S_rate, psi_ddot = (
                 get6(lane, work, k + S), get6(lane, work, k + S_RATE), get6(lane, work, k + PSI_DDOT))
-            put_entries(
-                lane, at + c, add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot),
-                add_power(dot(below, Sc[0]), carried, S_rate), add_power(0.0, carried, Sc), dtau_dq, dtau_dv, M)
+            by_q = add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot)
+            by_v = add_power(dot(below, Sc[0]), carried, S_rate)
+            put_entries(lane, at + c, (by_q, by_v, add_power(0.0, carried, Sc)), matrices)
         last = parent_dof(model, behind)
     # within the joint both formulas agree except for the term in F, which is not included yet
     for c in range(first, subtree_end(model, j)):
         k = dof_at(model, c)
         by_q, by_v = get6(lane, work, k + BY_Q), get6(lane, work, k + BY_V)
-        put_entries(lane, at + c, add_power(0.0, by_q, Sj), add_power(0.0, by_v, Sj),
-                    add_power(0.0, get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
-    put_zeros(lane, at + subtree_end(model, j), at + dof_total(model), dtau_dq, dtau_dv, M)
+        by_a = get6(lane, work, k + CARRIED)
+        put_entries(lane, at + c, (add_power(0.0, by_q, Sj), add_power(0.0, by_v, Sj), add_power(0.0, by_a, Sj)),
+                    matrices)
+    put_zeros(lane, at + subtree_end(model, j), at + dof_total(model), matrices)
 
 
 @inline
-def joints_own(lane, model, j, at, work, dtau_dq, dtau_dv, M):
+def joints_own(lane, model, j, at, work, matrices):
     """Spring, damper and armature of the joint of j in row j, which begins at index `at` of the matrices."""
+    dtau_dq, dtau_dv, M = matrices
     i, k = dof_link(model, j), at + j
     store(lane, M, k, load(lane, M, k) + armature(model, j))
     store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(model, j))
@@ -260,8 +262,8 @@ def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines
             keep_shared(lane, row + nv, before, begin, dtau_dq)
             keep_shared(lane, row + nv, before, begin, dtau_dv)
             keep_shared(lane, row + nv, before, begin, M)
-            row_of_dof(lane, model, j, row - begin, work, dtau_dq, dtau_dv, M)
-            joints_own(lane, model, j, row - begin, work, dtau_dq, dtau_dv, M)
+            row_of_dof(lane, model, j, row - begin, work, lanes)
+            joints_own(lane, model, j, row - begin, work, lanes)
             for x in range(3):
                 put_complete(lanes[x], begin, row, row + nv, rows[x], lines[x])
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):

@@ -32,8 +32,8 @@ from liedyn.mechanics.tree.kinematics import (
 )
 from liedyn.mechanics.tree.poses import as_world_pose
 from liedyn.mechanics.tree.rows import (
-    clear, clear_in_trees, clear_lanes, clear_squares, leave, leave_squares, of_next3, of_next6, of_one3, of_one6,
-    put_ends, put_next3, put_next6, put_rows, table_in, table_size,
+    Entries, clear, clear_in_trees, clear_lanes, clear_squares, leave, leave_squares, of_next3, of_next6, of_one3,
+    of_one6, put_ends, put_next3, put_next6, put_rows, table_in, table_size,
 )
 from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed import DOF_I, LINK_F
@@ -200,10 +200,10 @@ def put_derivative_rows(lane, model, work, elsewhere, dtau_dq, dtau_dv):
     Within one joint both formulas agree except for the term in F, so the formula without it is used there.
     """
     table = derivatives_table(lane, model, work)
-    put_rows(lane, model, work, table, ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried,
-             derivative_carrying, elsewhere, dtau_dq)
-    put_rows(lane, model, work, table, ENDS, last_of_joint, own_contributions, contributions_by_v, derivative_carried,
-             derivative_carrying, elsewhere, dtau_dv)
+    by_q = Entries(ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried, derivative_carrying)
+    by_v = Entries(ENDS, last_of_joint, own_contributions, contributions_by_v, derivative_carried, derivative_carrying)
+    put_rows(lane, model, work, table, by_q, elsewhere, dtau_dq)
+    put_rows(lane, model, work, table, by_v, elsewhere, dtau_dv)
 
 
 @kernel_in_place
@@ -225,8 +225,9 @@ def derivative_nonzeros(lane, model, work, dtau_dq, dtau_dv):
 
 
 @inline
-def put_derivatives(lane, model, q, work, rows, squares, tau, dtau_dq, dtau_dv, M):
-    """dtau/dq, dtau/dv, M and tau, from the `composites` in the workspace; in lanes nonzero entries only."""
+def put_derivatives(lane, model, q, work, rows, squares, found):
+    """found = (tau, dtau/dq, dtau/dv, M), from the `composites` in the workspace; in lanes nonzero entries only."""
+    tau, dtau_dq, dtau_dv, M = found
     if at_once(lane) > 1:
         contributions(lane, model, work, tau)
         rows(lane, model, work, dtau_dq, dtau_dv)
@@ -238,8 +239,9 @@ def put_derivatives(lane, model, q, work, rows, squares, tau, dtau_dq, dtau_dv, 
 
 
 @inline
-def derivatives_alone(lane, model, q, work, rows, dtau_dq, dtau_dv, spare):
-    """dtau/dq and dtau/dv, written by `rows`, from the `composites`; tau, and in lanes M, are written to `spare`."""
+def derivatives_alone(lane, model, q, work, rows, found, spare):
+    """found = (dtau/dq, dtau/dv), written by `rows`, from the `composites`; tau, and in lanes M, go to `spare`."""
+    dtau_dq, dtau_dv = found
     if at_once(lane) > 1:
         contributions(lane, model, work, spare)
         rows(lane, model, work, dtau_dq, dtau_dv)
@@ -251,20 +253,21 @@ def derivatives_alone(lane, model, q, work, rows, dtau_dq, dtau_dv, spare):
 
 
 @kernel_in_place
-def composite_derivatives(lane, model, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
-    """The inward pass, for a workspace with positions, velocities and accelerations."""
+def composite_derivatives(lane, model, q, f_ext, work, found):
+    """The inward pass to found = (tau, dtau/dq, dtau/dv, M), for positions, velocities and accelerations in `work`."""
+    _, dtau_dq, dtau_dv, M = found
     composites(lane, model, f_ext, work)
     clear_lanes(lane, model, dtau_dq)
     clear_lanes(lane, model, dtau_dv)
     clear_lanes(lane, model, M)
-    put_derivatives(lane, model, q, work, derivative_rows, clear_squares, tau, dtau_dq, dtau_dv, M)
+    put_derivatives(lane, model, q, work, derivative_rows, clear_squares, found)
 
 
 @kernel_in_place
 def rnea_derivatives_kernel(lane, model, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
     world_motion(lane, model, q, v, a, work)
-    composite_derivatives(lane, model, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
+    composite_derivatives(lane, model, q, f_ext, work, (tau, dtau_dq, dtau_dv, M))
 
 
 @kernel_in_place
@@ -275,7 +278,7 @@ def rnea_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, dta
     """
     world_motion(lane, model, q, v, a, work)
     composites(lane, model, f_ext, work)
-    put_derivatives(lane, model, q, work, derivative_nonzeros, leave_squares, tau, dtau_dq, dtau_dv, M)
+    put_derivatives(lane, model, q, work, derivative_nonzeros, leave_squares, (tau, dtau_dq, dtau_dv, M))
 
 
 @recursion(rnea_derivatives_kernel, work=derivatives_size, scratch={"tau": "nv"}, past_cache=walk_states,

@@ -9,6 +9,8 @@ carries is i or later.
 For symmetric matrices one state computes squares of four by four above the diagonal, and writes their transposes below.
 Registers of 256 bits are used, as wider ones would cross a cache line with nearly every store.
 """
+from collections import namedtuple
+
 from liedyn.lie.algebra import dot6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
 from liedyn.machine.simd.lanes import LANES, NARROW, SCALAR, WIDTH, load, splat, store
@@ -151,47 +153,57 @@ def reach(model, first, behind):
     return end
 
 
+Entries = namedtuple("Entries", "ends last_left of_row of_columns left right")
+"""Functions of the entries of a matrix: left(of_row(i), of_columns(j)) where j carries i, up to j = last_left(i), and
+right(...) after it where i carries j. of_columns(j) are numbers of j and the following ones; `ends` is the row filled
+by `put_ends`."""
+
+
 @inline
-def put_left(lane, model, work, table, ends, of_row, of_columns, left, first, behind, j, X):
-    """Rows `first` to behind - 1, a register of columns from j on, some of which carry rows; none is carried by one."""
-    nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
-    column_ends = load_at_once(lane, work, table + ends * pitch(model) + j, WIDTH)
+def put_left(lane, model, work, table, entries, block, X):
+    """Rows `first` to behind - 1, a register of columns from j on, some of which carry rows; none is carried by one.
+
+    block = (first, behind, j).
+    """
+    first, behind, j = block
+    nv, columns = dof_total(model), entries.of_columns(lane, model, work, table, j)
+    column_ends = load_at_once(lane, work, table + entries.ends * pitch(model) + j, WIDTH)
     for i in range(first, behind):
         prefetch_line(X, i * nv + j + 2 * WIDTH)
-        x = left(of_row(lane, model, work, table, i), columns)
+        x = entries.left(entries.of_row(lane, model, work, table, i), columns)
         store_at_once(lane, X, i * nv + j, WIDTH, where_larger(column_ends, float(i), x))
 
 
 @inline
-def put_both(lane, model, work, table, ends, last_left, of_row, of_columns, left, right, first, behind, j, X):
+def put_both(lane, model, work, table, entries, block, X):
     """The same if some columns carry rows and some are carried by rows."""
-    nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
-    column_ends = load_at_once(lane, work, table + ends * pitch(model) + j, WIDTH)
+    first, behind, j = block
+    nv, columns = dof_total(model), entries.of_columns(lane, model, work, table, j)
+    column_ends = load_at_once(lane, work, table + entries.ends * pitch(model) + j, WIDTH)
     for i in range(first, behind):
-        own, last = of_row(lane, model, work, table, i), last_left(model, i)
-        x = where_larger(column_ends, float(i), left(own, columns))
-        y = first_then(subtree_end(model, last) - j, right(own, columns), splat(LANES, 0.0))
+        own, last = entries.of_row(lane, model, work, table, i), entries.last_left(model, i)
+        x = where_larger(column_ends, float(i), entries.left(own, columns))
+        y = first_then(subtree_end(model, last) - j, entries.right(own, columns), splat(LANES, 0.0))
         store_at_once(lane, X, i * nv + j, nv - j, first_then(last + 1 - j, x, y))
 
 
 @inline
-def put_right(lane, model, work, table, of_row, of_columns, right, first, behind, j, X):
+def put_right(lane, model, work, table, entries, block, X):
     """The same if some columns are carried by rows and none carries a row."""
-    nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
+    first, behind, j = block
+    nv, columns = dof_total(model), entries.of_columns(lane, model, work, table, j)
     for i in range(first, behind):
         prefetch_line(X, i * nv + j + 2 * WIDTH)
-        y = right(of_row(lane, model, work, table, i), columns)
+        y = entries.right(entries.of_row(lane, model, work, table, i), columns)
         store_at_once(lane, X, i * nv + j, nv - j, first_then(subtree_end(model, i) - j, y, splat(LANES, 0.0)))
 
 
 @inline
-def put_rows(lane, model, work, table, ends, last_left, of_row, of_columns, left, right, elsewhere, X):
-    """X_ij = left(row, columns) where j carries i, up to j = last_left(i); right(row, columns) after it where i carries
-    j; else 0.
+def put_rows(lane, model, work, table, entries, elsewhere, X):
+    """X_ij by `Entries` where one of i and j carries the other; else 0.
 
     For one state: block by block, each in whole registers of columns, with unrelated entries masked. Blocks in which
-    none carries another are passed to `elsewhere`: `clear`, `clear_in_trees` or `leave`. left and right take of_row(i)
-    and of_columns(j), numbers of j and the following ones; `ends` is the row filled by `put_ends`.
+    none carries another are passed to `elsewhere`: `clear`, `clear_in_trees` or `leave`.
     """
     nv, w = dof_total(model), at_once(lane)
     for first in range(0, nv, w):
@@ -199,15 +211,15 @@ def put_rows(lane, model, work, table, ends, last_left, of_row, of_columns, left
         while k >= 0:  # a dof outside these rows that carries one of them also carries the first
             j = k - k % w
             elsewhere(model, X, first, behind, j + w, done)
-            put_left(lane, model, work, table, ends, of_row, of_columns, left, first, behind, j, X)
+            put_left(lane, model, work, table, entries, (first, behind, j), X)
             k, done = carrier_before(model, k, j), j
         elsewhere(model, X, first, behind, 0, done)
         j, end = first, reach(model, first, behind)
-        while j <= last_left(model, behind - 1):
-            put_both(lane, model, work, table, ends, last_left, of_row, of_columns, left, right, first, behind, j, X)
+        while j <= entries.last_left(model, behind - 1):
+            put_both(lane, model, work, table, entries, (first, behind, j), X)
             j += w
         while j < end:
-            put_right(lane, model, work, table, of_row, of_columns, right, first, behind, j, X)
+            put_right(lane, model, work, table, entries, (first, behind, j), X)
             j += w
         elsewhere(model, X, first, behind, j, nv)
 

@@ -19,10 +19,12 @@ and inward, with F_i the wrench transmitted by joint i,
 A direction costs O(n); dtau/dq and dtau/dv would cost O(n d), and their products with N and X as much again. In body
 coordinates this is the differentiated recursion of Park, Bobrow and Ploen 1995; forward mode, exact to rounding.
 """
+from collections import namedtuple
+
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
-from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.compiled.jit import VECTOR, group, inline, kernel_in_place
 from liedyn.machine.linalg.gauss_jordan import element, put_element
 from liedyn.machine.simd.lanes import LANES, WIDTH, integer, load, splat, store
 from liedyn.machine.simd.registers import at_once
@@ -33,6 +35,12 @@ from liedyn.model.packed_records import (
     accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, parent_dof,
     put6, put_inertia, stiffness, zero6,
 )
+
+VariedLinks = namedtuple("VariedLinks", "world cuts variations")
+"""Kinematics in world axes; data of cut joints; variations of all links along a register of columns."""
+
+VARIED_LINKS = group(VariedLinks, *[VECTOR] * 3)
+"""Their type, for `liedyn.machine.compiled.jit.late`."""
 
 # numbers per link: inertia, momentum I V, wrench transmitted by the joint
 BODY, MOMENTUM, WRENCH = 22, 10, 16
@@ -164,7 +172,7 @@ def vary_push(variations, i, dF):
 
 
 @inline
-def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
+def hand_over(lane, model, links, shares, i, p, dF, b, balance):
     """The part of dF, block b of columns, that link i transmits to link p and p on to the ground
     (`liedyn.mechanics.tree.column_coloring`).
 
@@ -173,7 +181,7 @@ def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
     """
     if p < 0 or leader(shares, i) == leader(shares, p):
         return dF
-    k, registers = varied(i, ADDED), at_once(lane)
+    work, variations, k, registers = links.world, links.variations, varied(i, ADDED), at_once(lane)
     j = first_dof(model, p) + dof_count(model, p) - 1
     while j >= 0:
         store(LANES, variations, k, dot6(get6(lane, work, of_dof(model, j, S)), dF))
@@ -207,13 +215,13 @@ def get_block6(A, j, count, b):
 
 
 @kernel_in_place
-def vary_forces(lane, model, q, work, bodies, displaced, columns, b, shares, variations, balance):
+def vary_forces(lane, model, q, links, bodies, displaced, columns, b, shares, balance):
     """Block b of the last of `columns` (N, X, D, out): out = -dtau of all joints, with springs, dampers and armatures.
 
     If columns are shared (`liedyn.mechanics.tree.column_coloring`), out is for the shared columns and `balance` for
     single directions.
     """
-    N, X, D, out = columns
+    (N, X, D, out), work, variations = columns, links.world, links.variations
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
     by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
@@ -236,4 +244,4 @@ def vary_forces(lane, model, q, work, bodies, displaced, columns, b, shares, var
         if p >= 0 and displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
             dF = add6(dF, minus_ad_dual(turn, get6(lane, bodies, of_body(i, WRENCH))))
-        vary_push(variations, p, hand_over(lane, model, work, shares, i, p, dF, b, variations, balance))
+        vary_push(variations, p, hand_over(lane, model, links, shares, i, p, dF, b, balance))

@@ -32,7 +32,7 @@ from liedyn.mechanics.constraints.constraint_rows import derivative_rows
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.dynamics.state import Motion
 from liedyn.mechanics.elements.generalized import forces_and_derivatives, without_elements
 from liedyn.mechanics.tree.kinematics import world_motion
 from liedyn.mechanics.tree.rnea_derivatives import derivatives_size
@@ -50,23 +50,26 @@ Found = namedtuple("Found", "a lam")
 """Derivatives at all states: (count, nv, 3 nv) and (count, m, 3 nv), initially zero; columns theta, v, tau."""
 
 
+Matrices = namedtuple("Matrices", "derivatives G M L forces solved rates Y W Z order rest y")
+"""`Derivatives` at one state; its terms; right sides and solutions by columns theta, v and tau; and scratch arrays."""
+
+
 @kernel
 def room_of(model):
-    """Arrays for the derivatives at one state, and scratch arrays."""
+    """Arrays for one state."""
     n, m, empty = model.ints[NV], model.ints[N_ROWS], np.empty
     d = Derivatives(empty((n, n)), empty((n, n)), empty((n, n)), empty((n, n)), empty((n, n)), empty((m, n)),
                     empty((m, n)), empty((m, n)), empty(derivatives_size(model)), empty(n))
-    matrices = (empty((m, n)), empty((n, n)), empty((n, n)), empty((n, 3 * n)), empty((n, 3 * n)), empty((m, 3 * n)),
-                empty((m, 4 * n)), empty((n, m + 3 * n)), empty((m, n + 1)))
-    return d, matrices, empty(max(m, n), np.int64), np.zeros(n), empty(n)
+    return Matrices(d, empty((m, n)), empty((n, n)), empty((n, n)), empty((n, 3 * n)), empty((n, 3 * n)),
+                    empty((m, 3 * n)), empty((m, 4 * n)), empty((n, m + 3 * n)), empty((m, n + 1)),
+                    empty(max(m, n), np.int64), np.zeros(n), empty(n))
 
 
 @kernel_in_place
-def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, out):
-    """out (m, 3 n) with G^T out = forces, of minimum norm, including the variation of the row space.
-
-    W (n, m + 3 n), Z (m, n + 1) and d are scratch.
-    """
+def vary_multipliers(model, q, lam, rank, room, out):
+    """out (m, 3 n) with G^T out = room.forces, of minimum norm, including the variation of the row space."""
+    d, G, forces, W, Z, order, y = room.derivatives, room.G, room.forces, room.W, room.Z, room.order, room.y
+    rest = room.rest
     n, m = G.shape[1], G.shape[0]
     for j in range(n):
         for i in range(m):
@@ -89,10 +92,10 @@ def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, ou
     shortest(Z, min(rank, orthonormal_rows(Z, 0.0, order)[0]), y)
     # d(G y) is the variation of the constraints' accelerations at v = 0
     world_motion(SCALAR, model, q, rest, y, d.work)
-    derivative_rows(model, q, rest, y, d.work, d.psi_q, d.phi_q, d.phi_v)
+    derivative_rows(model, q, rest, y, d.work, (d.psi_q, d.phi_q, d.phi_v))
     world_motion(SCALAR, model, q, rest, rest, d.work)  # minus the part of moving constraints
     at_zero = d.phi_v
-    derivative_rows(model, q, rest, rest, d.work, d.psi_q, at_zero, d.psi_q)
+    derivative_rows(model, q, rest, rest, d.work, (d.psi_q, at_zero, d.psi_q))
     for c in range(n):
         for i in range(m):
             d.phi_q[i, c] -= at_zero[i, c]
@@ -107,13 +110,15 @@ def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, ou
 
 
 @batch
-def derivative_states(begin, end, model, state, tolerance, a, lam, found):
-    """Derivatives at states with accelerations a and multipliers lam; zero rows where they are not determined."""
+def derivative_states(begin, end, model, f_ext, motion, tolerance, found):
+    """Derivatives at the states of a `Motion`; zero rows where they are not determined."""
+    q, v, a, lam = motion
     n, m = model.ints[NV], model.ints[N_ROWS]
     model = PackedModel(model.ints, model.floats.copy())  # holds the results of moving targets and custom rows
-    d, (G, M, L, forces, solved, rates, Y, W, Z), order, rest, y = room_of(model)
+    room = room_of(model)
+    d, G, M, L, forces, solved, rates, Y, _, _, order, _, _ = room
     for b in range(begin, end):
-        put_mechanism_derivatives(model, state.f_ext[b], state.q[b], state.v[b], a[b], lam[b], G, M, d)
+        put_mechanism_derivatives(model, f_ext[b], Motion(q[b], v[b], a[b], lam[b]), G, M, d)
         for i in range(n):
             for j in range(n):
                 forces[i, j], forces[i, n + j] = -(d.ID_q[i, j] + d.force_q[i, j]), -d.ID_v[i, j]
@@ -128,7 +133,8 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
         added = factor_saddle(M, G, L)
         if added < 0:
             continue
-        rank = solve_saddle(L, added, G, ranking_of(model, tolerance), solved, rates, Y, order, found.a[b])
+        rank = solve_saddle(
+            L, added, G, ranking_of(model, tolerance), (solved, rates), (Y, order), found.a[b])
         if m == 0:
             continue
         for i in range(n):  # forces that the constraints balance
@@ -137,7 +143,7 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
                 if x != 0.0:
                     for c in range(3 * n):
                         forces[i, c] -= x * found.a[b, k, c]
-        vary_multipliers(model, state.q[b], lam[b], rank, d, G, forces, W, Z, order, rest, y, found.lam[b])
+        vary_multipliers(model, q[b], lam[b], rank, room, found.lam[b])
 
 
 @dataclass(frozen=True)
@@ -232,8 +238,8 @@ def forward_dynamics_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, tau: 
     if robot.elements is not None:
         plain = without_elements(robot)
     found = Found(np.zeros((len(q), n, 3 * n)), np.zeros((len(q), m, 3 * n)))
-    state = State(q, v, tau, wrenches(robot, f_ext, lead))
-    derivative_states(plain.packed, state, float(rank_tolerance), a, lam, found)
+    forces = wrenches(robot, f_ext, lead)
+    derivative_states(plain.packed, forces, Motion(q, v, a, lam), float(rank_tolerance), found)
     raise_errors(robot.functions)
     if robot.elements is not None:
         _, by_q, by_v = forces_and_derivatives(robot, robot.t, q, v)

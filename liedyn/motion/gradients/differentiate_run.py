@@ -17,7 +17,7 @@ from liedyn.motion.gradients.run_derivatives import RunDerivatives
 from liedyn.motion.gradients.tape import Tape
 from liedyn.motion.simulation.grid import Grid
 from liedyn.motion.simulation.integrators.explicit import ExplicitRungeKutta
-from liedyn.motion.simulation.preparation import known_events, options
+from liedyn.motion.simulation.preparation import known_events, scheme_of
 from liedyn.motion.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def differentiate_run(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float
     lead, q, v = states(robot, q0=q0, v0=v0)
     if lead:
         raise InputError(f"differentiate_run takes one run, got leading axes {lead}")
-    method = options(method, "nullspace", "projection")[0]
+    method = scheme_of(method, "nullspace", "projection").method
     if not isinstance(method, ExplicitRungeKutta) or method.on_group and robot.nq > robot.nv:
         raise InputError(f"method {method.name!r} is not differentiated: take 'rk4'")
     one_of("stabilisation", stabilisation, ("projection", "none"))

@@ -54,10 +54,11 @@ add_element_changes = late(WORK, types.float64, VECTOR, VECTOR, OF_ELEMENTS, MAT
 
 
 @kernel_in_place
-def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
-    """Variations of the accelerations a at (q, v) along room.theta and room.v; False if a is not determined."""
+def vary_accelerations(model, o, x, t, motion, room, out):
+    """Variations of the accelerations motion.a along room.theta and room.v; False if a is not determined."""
     sliding = hold_sliding(model, x.friction) if o.friction else 0
-    put_derivatives(model, o, x, t, q, v, a, lam, d)
+    (q, v, _, lam), d = motion, room.derivatives
+    put_derivatives(model, o, x, t, motion, d)
     room.forces[:, :], room.rates[:, :] = 0.0, 0.0
     for i in range(v.size):
         for j in range(v.size):
@@ -75,7 +76,7 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
     add_times(-1.0, d.phi_v, room.v, room.rates)
     if room.partials.g.shape[1] > 0:
         p = room.partials
-        put_partials(model, room.changes, Motion(q, v, a, lam), p.work, p.force, p.phi, p.psi, p.g)
+        put_partials(model, room.changes, motion, p.work, p.force, p.phi, p.psi, p.g)
         if room.of_elements.changes.records.size > 0:
             add_element_changes(x, t, q, v, room.of_elements, p.force)
         add_partials(p.force, room, room.forces)
@@ -87,7 +88,8 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
     if added < 0:
         return False
     rank = solve_saddle(
-        room.L, added, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
+        room.L, added, x.G, ranking_of(model, o.rank_tolerance), (room.forces, room.rates),
+        (room.Y, room.order), room.out)
     if sliding > 0 and not add_sliding(model, x, room, rank, room.out, sliding):
         return False
     for i in range(v.size):
@@ -149,20 +151,21 @@ def put_force_partials(rest, x, room, q):
 
 
 @kernel_in_place
-def put_metric(x, d, room):
+def put_metric(x, room):
     """room.L = factor of x.M; if M is singular, as in the projection, of the identity, which does not vary."""
     if factor_saddle(x.M, x.G[:0], room.L) < 0:
-        room.L[:, :], d.ID_q[:, :] = 0.0, 0.0
+        room.L[:, :], room.derivatives.ID_q[:, :] = 0.0, 0.0
         for j in range(room.L.shape[0]):
             room.L[j, j] = 1.0
 
 
 @kernel_in_place
-def vary_metric(rest, x, q, moved, theta, d, room, out):
+def vary_metric(rest, x, q, moved, theta, room, out):
     """out = -D(M(q) moved) along theta at q and along the parameters; room.L is the factor of M(q)."""
+    d = room.derivatives
     world_motion(SCALAR, rest, q, x.zero, moved, d.work)
-    composite_derivatives(SCALAR, rest, q, x.none, d.work, d.ignored, d.ID_q, d.ID_v, x.M)
-    put_metric(x, d, room)
+    composite_derivatives(SCALAR, rest, q, x.none, d.work, (d.ignored, d.ID_q, d.ID_v, x.M))
+    put_metric(x, room)
     room.mu[:], out[:, :] = 0.0, 0.0
     add_times(-1.0, d.ID_q, theta, out)
     if room.partials.g.shape[1] > 0:

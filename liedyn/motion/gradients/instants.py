@@ -24,6 +24,7 @@ from liedyn.machine.arguments import floats
 from liedyn.machine.errors import InputError, SimulationError, said, shown
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
 from liedyn.mechanics.contact.contact_state import AT_REST
+from liedyn.mechanics.dynamics.state import Motion
 from liedyn.mechanics.tree.configuration import difference
 from liedyn.model.packed import OFF, ON, SLIDING
 from liedyn.motion.gradients.sliding_derivatives import friction_changes
@@ -178,7 +179,7 @@ def _slip(run, trajectory, row, name):
     s = friction / np.linalg.norm(friction)
     run.put(np.where(np.arange(len(run.robot.constraint_names)) == run.contacts.index[c], ON, OFF), t)
     zero = np.zeros(len(x.psi))
-    put_mechanism_derivatives(run.model, x.none, q, v, x.zero, zero, x.G, x.M, d)
+    put_mechanism_derivatives(run.model, x.none, Motion(q, v, x.zero, zero), x.G, x.M, d)
     psi = run.partials(q, v, x.zero, zero)[2]
     return np.concatenate([s @ d.psi_q[rows], s @ x.G[rows]]), 0.0, s @ psi[rows]
 
@@ -203,7 +204,7 @@ def _force(run, trajectory, row, name, friction):
                               "while contacts slide", trajectory)
     q, v = trajectory.q[row].copy(), trajectory.v[row].copy()
     put_input_forces(run.o, x, t, run.row(t), q, v)  # elements that are actuators take their inputs from there
-    put_derivatives(run.model, run.o, x, t, q, v, trajectory.a[row], lam, d)
+    put_derivatives(run.model, run.o, x, t, Motion(q, v, trajectory.a[row], lam), d)
     on = np.abs(x.G).max(axis=1) > 0.0
     G = x.G[on]
     if rank_of_rows(run.robot, x.G, RANK) < len(G):
@@ -263,13 +264,14 @@ def _jump(run, trajectory, row, v, records):
     for c in slipping:
         active[contacts.tangential(c)] = False
     d, zero, zero_rows = run.d, run.x.zero, np.zeros(len(impulse))
-    put_mechanism_derivatives(run.at_rest(), run.x.none, q, zero, v_after - v, impulse, run.x.G, run.x.M, d)
+    put_mechanism_derivatives(
+        run.at_rest(), run.x.none, Motion(q, zero, v_after - v, impulse), run.x.G, run.x.M, d)
     forces, G, M, rates = -(d.ID_q + d.force_q), run.x.G.copy(), run.x.M.copy(), []
     force = run.partials(q, zero, v_after - v, impulse)[0] - run.partials(q, zero, zero, zero_rows)[0]
     for speed in (v, v_after):
         constraint_state(run.model, run.x, q, speed)
         psi = run.x.psi.copy()
-        put_mechanism_derivatives(run.model, run.x.none, q, speed, zero, impulse, run.x.G, run.x.M, d)
+        put_mechanism_derivatives(run.model, run.x.none, Motion(q, speed, zero, impulse), run.x.G, run.x.M, d)
         rates.append((psi, d.psi_q.copy(), run.partials(q, speed, zero, zero_rows)[2]))
     (psi, psi_q, psi_p), (psi_after, psi_q_after, psi_p_after) = rates
     fast, e = (np.abs(psi) > AT_REST * max(1.0, float(np.abs(v).max()))) & active, np.zeros(len(psi))

@@ -6,6 +6,7 @@ Variations are carried forward along the steps of a run, gradients backward
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,18 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike
 
 
+Part = namedtuple("Part", "origin held first last")
+"""Steps between two events: for each row the one that it follows, and the row of its inputs; the first and last row."""
+
+
 @kernel_in_place(nogil=True)
-def carry_forward(steps, origin, held, first, last, shift, du, dp, dx):
+def carry_forward(steps, part, shift, du, dp, dx):
     """dx (rows, 2 n) of the rows after `first` up to `last`, from that of row `first`, whose time varies by `shift`.
 
     Row k + 1 follows row origin[k], which is not row k next to singular configurations
     (`liedyn.motion.simulation.singular_passages`).
     """
+    origin, held, first, last = part
     for k in range(first, last):
         for i in range(dx.shape[1]):
             dx[k + 1, i] = inner(steps.by_state[k, i], dx[origin[k]]) + inner(steps.by_inputs[k, i], du[held[k]])
@@ -39,12 +45,12 @@ def carry_forward(steps, origin, held, first, last, shift, du, dp, dx):
 
 
 @kernel_in_place(nogil=True)
-def carry_back(steps, origin, held, first, last, y, du, dp):
+def carry_back(steps, part, y, du, dp):
     """Gradients y (rows, 2 n) by each row at constant times become gradients by the rows and inputs before it.
 
     The parts by inputs and parameters are added to du and dp; returns the gradient by the time of row `first`.
     """
-    shift = 0.0
+    (origin, held, first, last), shift = part, 0.0
     for k in range(last - 1, first - 1, -1):
         for i in range(y.shape[1]):
             add_multiple(y[k + 1, i], steps.by_state[k, i], y[origin[k]])
@@ -191,7 +197,7 @@ class RunDerivatives:
         dp = self._given("parameters", parameters, (len(self.parameters),))
         dx[0] += self.start_by_parameters @ dp
         for first, last, instant in self._parts():
-            carry_forward(self._steps(), self._origin, self._held, first, last, dt[first], du, dp, dx)
+            carry_forward(self._steps(), Part(self._origin, self._held, first, last), dt[first], du, dp, dx)
             if instant is not None:
                 if last > 0:  # the time of an event at the start does not vary
                     rate = instant.by_state @ self.by_length[last - 1] + instant.by_time
@@ -246,7 +252,7 @@ class RunDerivatives:
                     of_time = (self.by_length[last - 1] @ y[last] + y_t[last]) / rate
                     y[last] -= instant.by_state * of_time
                     dp -= instant.by_parameters * of_time
-            y_t[first] += carry_back(self._steps(), self._origin, self._held, first, last, y, du, dp)
+            y_t[first] += carry_back(self._steps(), Part(self._origin, self._held, first, last), y, du, dp)
         dp += self.start_by_parameters.T @ y[0]
         return RunGradient(y[0, :n].copy(), y[0, n:].copy(), du.reshape(self._table), dp)
 

@@ -57,7 +57,7 @@ from liedyn.motion.simulation.integrators.derivatives import put_mechanism_deriv
 from liedyn.motion.simulation.integrators.explicit import explicit_step
 from liedyn.motion.simulation.manifold_projection import ITERATIONS, correction, metric, put_jacobian
 from liedyn.motion.simulation.singular_passages import part_end
-from liedyn.motion.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SETTINGS, SINGULAR, WORK
+from liedyn.motion.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SETTINGS, SINGULAR, WORK, Moment
 
 MISSED = 1e-3
 """Largest deviation of a projection, relative to its correction, with which it still counts as the one of the step."""
@@ -68,17 +68,19 @@ SMALL = 1e-6
 
 
 @kernel_in_place
-def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
+def vary_correction(model, o, x, q, newton, first, room):
     """room.theta at q exp(c) from room.theta at q, for a correction c = room.shift.
 
     For Newton's steps the derivative of the residual enters, which is G up to terms of the size of the residual. In the
-    `first` one q is q*, where the metric is computed; later room.held has the term of the metric's variation. M is
-    scratch. Returns the norms of the part of c that constraint forces do not explain and of c, in the metric.
+    `first` one q is q*, where the metric is computed; later room.held has the term of the metric's variation.
+    Returns the norms of the part of c that constraint forces do not explain and of c, in the metric.
     """
+    rest, d = PackedModel(model.ints, room.at_rest), room.derivatives
     room.mu[:] = 0.0
-    put_mechanism_derivatives(rest, x.none, q, x.zero, room.shift, room.mu, x.G, M, d)
+    motion, M = Motion(q, x.zero, room.shift, room.mu), x.M if first else d.tau_q  # which is not needed later
+    put_mechanism_derivatives(rest, x.none, motion, x.G, M, d)
     if first:
-        put_metric(x, d, room)
+        put_metric(x, room)
         room.forces[:, :] = 0.0
         add_times(-1.0, d.ID_q, room.theta, room.forces)
     else:
@@ -107,13 +109,14 @@ def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
             put_force_partials(rest, x, room, q)
         add_partials(room.partials.force, room, room.forces)
     solve_saddle(
-        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
+        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), (room.forces, room.rates),
+        (room.Y, room.order), room.out)
     carry(model, room.shift, room.out, room.theta)
     return left, whole
 
 
 @kernel_in_place
-def vary_newton(model, rest, o, x, q_star, q, d, room):
+def vary_newton(model, o, x, q_star, q, room):
     """room.theta at q* becomes room.theta at q, Newton step by Newton step; returns a status."""
     moved, left = room.number[3, :q.size], x.vector[3]
     copy_to(q_star, moved)
@@ -126,8 +129,9 @@ def vary_newton(model, rest, o, x, q_star, q, d, room):
         correction(model, o, x, x.residual, x.holonomic, x.order[:0])
         copy_to(x.vector[0], room.shift)
         if k > 0:
-            vary_metric(rest, x, q_star, room.shift, room.theta_star, d, room, room.held)
-        vary_correction(model, rest, o, x, moved, True, k == 0, x.M if k == 0 else d.tau_q, d, room)
+            rest = PackedModel(model.ints, room.at_rest)
+            vary_metric(rest, x, q_star, room.shift, room.theta_star, room, room.held)
+        vary_correction(model, o, x, moved, True, k == 0, room)
         integrate_kernel(model, moved, room.shift, moved)
         difference_kernel(model, moved, q, left)
         if largest_size(left) <= ROUNDING * (1.0 + largest_size(q)):
@@ -136,22 +140,24 @@ def vary_newton(model, rest, o, x, q_star, q, d, room):
 
 
 @kernel_in_place
-def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
-    """room.theta and room.v, the variations of (q*, v*), become those of its projection (q, v); returns a status.
+def vary_projection(model, o, x, start, end, at_start, room):
+    """room.theta and room.v, the variations of (q*, v*) = start, become those of its projection (q, v) = end.
 
-    At the start velocities are projected in the metric of M(q).
+    Returns a status.
+ At the start velocities are projected in the metric of M(q).
     """
+    (q_star, v_star), (q, v), d = start, end, room.derivatives
     n, m = v.size, x.G.shape[0]
     rest, varies = PackedModel(model.ints, room.at_rest), room.partials.g.shape[1] > 0
     put_at_rest(model, room.at_rest)
     copy_rows(room.theta, room.theta_star)
     difference_kernel(model, q_star, q, room.shift)
     if largest_size(room.shift) > SMALL:
-        status = vary_newton(model, rest, o, x, q_star, q, d, room)
+        status = vary_newton(model, o, x, q_star, q, room)
         if status != OK:
             return status
     else:
-        left, whole = vary_correction(model, rest, o, x, q_star, False, True, x.M, d, room)
+        left, whole = vary_correction(model, o, x, q_star, False, True, room)
         if not left <= MISSED * whole + ROUNDING * (1.0 + largest_size(q)):
             return NOT_CLOSED
 
@@ -167,21 +173,22 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
         put_correction_partials(rest, x, room, q, x.zero)
         add_partials(room.partials.g, room, room.rates)
     solve_saddle(
-        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
+        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), (room.forces, room.rates),
+        (room.Y, room.order), room.out)
     add_rows(1.0, room.out, room.theta)
 
     for j in range(n):
         room.shift[j] = v[j] - v_star[j]
     if at_start:
-        vary_metric(rest, x, q, room.shift, room.theta, d, room, room.held)
+        vary_metric(rest, x, q, room.shift, room.theta, room, room.held)
     else:
-        vary_metric(rest, x, q_star, room.shift, room.theta_star, d, room, room.held)
+        vary_metric(rest, x, q_star, room.shift, room.theta_star, room, room.held)
     world_motion(SCALAR, model, q, v, x.zero, d.work)
     jacobian_rows(model, q, d.work, x.G)
     put_impulses(x, room, room.shift, ranking_of(model, o.rank_tolerance))
     d.force_q[:, :] = 0.0
     force_derivative_rows(model, q, d.work, room.mu, d.force_q)
-    derivative_rows(model, q, v, x.zero, d.work, d.psi_q, d.phi_q, d.phi_v)
+    derivative_rows(model, q, v, x.zero, d.work, (d.psi_q, d.phi_q, d.phi_v))
     copy_rows(room.held, room.forces)
     room.rates[:, :] = 0.0
     add_times(-1.0, d.force_q, room.theta, room.forces)
@@ -195,7 +202,8 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
         put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
         add_partials(p.psi, room, room.rates)
     solve_saddle(
-        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
+        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), (room.forces, room.rates),
+        (room.Y, room.order), room.out)
     add_rows(1.0, room.out, room.v)
     return OK
 
@@ -207,7 +215,7 @@ def element_inputs(o, x, t, row, q, v):
 
 
 @kernel_in_place
-def vary_step(model, o, x, rows, k, d, room):
+def vary_step(model, o, x, rows, k, room):
     """room.theta and room.v at the end of the step from row k to row k + 1; returns a status."""
     t, row, q, v = rows.t[k], rows.held[k], rows.q[k], rows.v[k]
     h, stages, last = rows.t[k + 1] - t, o.tableau.shape[1], room.v.shape[1] - 1
@@ -246,36 +254,38 @@ def vary_step(model, o, x, rows, k, d, room):
             if x.elements.ints[N_ROWS] > 0:  # elements that are actuators take their inputs from there
                 element_inputs(o, x, t, row, x.q_stage, x.v_stage)
         else:
-            status = accelerations(
-                model, o, x, t + part * h, row, x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage)
+            now = Moment(t + part * h, row, x.q_stage, x.v_stage)
+            status = accelerations(model, o, x, now, x.a_stage[i], x.lam_stage)
             if status != OK:
                 return status
-        if not vary_accelerations(
-                model, o, x, t + part * h, x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage, d, room, room.a[i]):
+        motion = Motion(x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage)
+        if not vary_accelerations(model, o, x, t + part * h, motion, room, room.a[i]):
             return SINGULAR
     unit_quaternions(model, x.q_stage)
     refresh(model, rows.t[k + 1])
     if o.stabilisation == PROJECTION and x.G.shape[0] > 0:
-        return vary_projection(model, o, x, x.q_stage, x.v_stage, rows.q[k + 1], rows.v[k + 1], False, d, room)
+        return vary_projection(
+            model, o, x, (x.q_stage, x.v_stage), (rows.q[k + 1], rows.v[k + 1]), False, room)
     return OK
 
 
 @kernel_in_place
-def vary_start(model, o, x, q_given, v_given, rows, d, room):
+def vary_start(model, o, x, q_given, v_given, rows, room):
     """room.theta and room.v: derivatives of the projected initial state by the parameters; returns a status."""
     room.theta[:, :], room.v[:, :] = 0.0, 0.0
     refresh(model, rows.t[0])
     if x.G.shape[0] == 0:
         return OK
-    return vary_projection(model, o, x, q_given, v_given, rows.q[0], rows.v[0], True, d, room)
+    return vary_projection(model, o, x, (q_given, v_given), (rows.q[0], rows.v[0]), True, room)
 
 
 @kernel_in_place(nogil=True)
-def differentiate_steps(model, o, x, rows, first, last, d, room, found):
-    """Derivatives of the steps between rows `first` and `last` into `found`; returns a status and the last row."""
+def differentiate_steps(model, o, x, rows, between, room, found):
+    """Derivatives of the steps between two rows into `found`; returns a status and the last row."""
+    first, last = between
     n, nu = x.zero.size, x.actuators.shape[1]
     for k in range(first, last):
-        status = vary_step(model, o, x, rows, k, d, room)
+        status = vary_step(model, o, x, rows, k, room)
         if status != OK:
             return status, k
         for i in range(2 * n):
@@ -297,7 +307,8 @@ def make_parts(model, o, x, rows):
     for k in range(parts):
         if k + 1 < parts:
             rows.t[k + 1] = part_end(rows.t[0], rows.t[parts], k, parts)
-        status = explicit_step(model, o, x, rows, k, k + 1, rows.t[k], rows.held[k], 0.0)
+        start = Moment(rows.t[k], rows.held[k], rows.q[k], rows.v[k])
+        status = explicit_step(model, o, x, rows, start, k, k + 1, 0.0)
         if status != OK:
             return status
     return OK

@@ -17,8 +17,7 @@ from liedyn.motion.gradients.equations import element_changes, put_at_rest
 from liedyn.motion.gradients.room import StepDerivatives, make_room
 from liedyn.motion.gradients.step_derivatives import differentiate_steps, make_parts, vary_start
 from liedyn.motion.simulation.inputs import Inputs
-from liedyn.motion.simulation.integrators.derivatives import make_derivatives
-from liedyn.motion.simulation.preparation import one_sided, options, private_model, settings_of
+from liedyn.motion.simulation.preparation import one_sided, private_model, scheme_of, settings_of
 from liedyn.motion.simulation.workspace import (
     FREE_ENERGY, FUNCTION, MESSAGES, N_SCALARS, NOT_CLOSED, OK, Rows, make_rows, make_work,
 )
@@ -46,14 +45,12 @@ class Tape:
             raise InputError(f"runs with dry friction of joints that sticks are not differentiated: "
                              f"{', '.join(map(repr, self.contacts.names[dry]))}; smooth friction has a width")
         self.x = make_work(robot, forces, self.inputs, self.contacts, method.tableau.shape[1])
-        _, stabilisation, pull = options(method, "nullspace", stabilisation)
-        self.o = settings_of(robot, method, "nullspace", stabilisation, pull, 0.0, self.contacts, self.inputs,
+        self.o = settings_of(robot, scheme_of(method, "nullspace", stabilisation), self.contacts, self.inputs,
                              len(forces) > 0, FREE_ENERGY)
-        self.d = make_derivatives(self.model, self.x)
         own, of_elements = (make_changes([each[k] for each in changes]) for k in range(2))
         self.room = make_room(self.model, self.x, own, of_elements, make_slopes(self.x.laws, int(
             self.x.elements.ints[N_ROWS])))
-        self.parameters = len(changes)
+        self.d, self.parameters = self.room.derivatives, len(changes)
 
     def put(self, status, t):
         """Sets the statuses of the constraints, and the time."""
@@ -91,7 +88,7 @@ class Tape:
         if start == "as given" or not self.parameters:
             return np.zeros((2 * self.n, self.parameters))
         given = self.given if start == "project" else (rows.q[0], rows.v[0])
-        if vary_start(self.model, self.o, self.x, *given, rows, self.d, self.room) != OK:
+        if vary_start(self.model, self.o, self.x, *given, rows, self.room) != OK:
             raise SimulationError("how the start moves with the parameters is not determined: its constraints are "
                                   "singular there")
         return np.vstack([self.room.theta, self.room.v])[:, first:first + self.parameters].copy()
@@ -128,7 +125,7 @@ class Tape:
     def _differentiate(self, rows, first, last, found):
         functions = self.inputs.functions | self.robot.functions
         forget_errors(functions)
-        result = differentiate_steps(self.model, self.o, self.x, rows, first, last, self.d, self.room, found)
+        result = differentiate_steps(self.model, self.o, self.x, rows, (first, last), self.room, found)
         raise_errors(functions)
         return result
 

@@ -13,6 +13,7 @@ from liedyn.mechanics.contact.contact_state import (
 )
 from liedyn.mechanics.contact.impact import collide, jam
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.boundary import states
 from liedyn.model.constraint_records import refresh
 from liedyn.model.packed import LOOP_ROW, OFF, ON, OPEN, SLIDING, constraints_of
@@ -201,7 +202,8 @@ def impact(run, events, touching, restitution, bounce, q, v):
     restitution[slow] = 0.0
     if not len(collided) and np.abs(psi[run.equations]).max(initial=0.0) <= CONSISTENT * speed and not back:
         return v, np.zeros(len(psi)), collided, ()
-    found = collide(run.robot, run.packed, contacts, touching, q, v, run.x.f_ext, restitution[touching], back,
+    state = State(q, v, run.x.zero, run.x.f_ext)  # other forces have no impulse
+    found = collide(run.robot, run.packed, contacts, touching, state, (restitution[touching], back),
                     [contacts.names[c] for c in collided] or [event.name for event in events], RANK_TOLERANCE)
     return found.v, found.impulse, collided, tuple(bounce[row][0] for row in back)
 
@@ -221,11 +223,11 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
         slip = contacts.slips(run.x.psi, resting)
         sliding = [c for c, speed in zip(resting, slip) if run.rubs(c) and speed > slip_limit]
         v = _at_rest(run, resting, slip_limit, q, v)
-        tau = run.forces_at(t, q, v)
-        found = accelerations(run.packed, contacts, resting, q, v, tau, run.x.f_ext, slip_limit, RANK_TOLERANCE)
+        state = State(q, v, run.forces_at(t, q, v), run.x.f_ext)
+        found = accelerations(run.packed, contacts, resting, state, slip_limit, RANK_TOLERANCE)
         if found is not None:
             break
-        stopped = None if jammed else jam(run.packed, contacts, resting, sliding, q, v, run.x.f_ext, RANK_TOLERANCE)
+        stopped = None if jammed else jam(run.packed, contacts, resting, sliding, state, RANK_TOLERANCE)
         if stopped is None:
             names = ", ".join(map(repr, contacts.names[resting]))
             raise Contradiction(f"the accelerations of contacts {names} contradict each other (sliding friction that "

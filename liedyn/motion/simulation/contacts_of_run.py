@@ -9,6 +9,7 @@ from liedyn.mechanics.contact.contact_state import (
 )
 from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
 from liedyn.model.constraint_records import refresh
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.motion.simulation.crossings import PULL
@@ -116,8 +117,8 @@ class Surfaces:
         closed = np.flatnonzero(now > 0)
         refresh(self.packed, t)
         slides = now[closed] == SLIDING
-        found = accelerations(self.packed, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
-                              self.x.f_ext, 1e-9, RANK_TOLERANCE)
+        state = State(rows.q[p], rows.v[p], rows.tau[p], self.x.f_ext)
+        found = accelerations(self.packed, self.contacts, closed, state, 1e-9, RANK_TOLERANCE)
         if found is None or (found.status == OPEN).any() or ((found.status == SLIDING) & ~slides & np.array(
                 [self.rubs(c) for c in closed])).any():
             return False

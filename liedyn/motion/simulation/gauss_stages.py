@@ -19,7 +19,7 @@ from liedyn.model.packed_records import MODEL
 from liedyn.motion.simulation.coordinate_rates import local_rates
 from liedyn.motion.simulation.momenta_run import end_in_momenta, first_stage, put_increments, stage_in_momenta
 from liedyn.motion.simulation.stages import stage
-from liedyn.motion.simulation.workspace import MINIMAL, MOMENTA, NOT_CONVERGED, OK, SETTINGS, WORK
+from liedyn.motion.simulation.workspace import MINIMAL, MOMENT, MOMENTA, NOT_CONVERGED, OK, SETTINGS, WORK
 
 ITERATIONS, STALLED = 100, 3
 CONVERGED, ROUNDING = 1e-15, 1e-8
@@ -34,25 +34,25 @@ def is_collocation(settings):
 
 
 @inline
-def stage_in_velocities(model, settings, work, t, h, row, q, v, i):
-    """Rates of stage i of a step from (q, v) at time t; returns a status."""
-    u = work.step[:v.size]
-    copy_to(v, work.v_stage)
+def stage_in_velocities(model, settings, work, start, h, i):
+    """Rates of stage i of a step from `start`; returns a status."""
+    u = work.step[:start.v.size]
+    copy_to(start.v, work.v_stage)
     part = put_increments(settings, work, h, i, u, work.v_stage)
-    integrate_kernel(model, q, u, work.q_stage)
-    status = stage(model, settings, work, t + part * h, row, i)
+    integrate_kernel(model, start.q, u, work.q_stage)
+    status = stage(model, settings, work, start.t + part * h, start.row, i)
     if settings.stabilisation == MINIMAL:
-        difference_kernel(model, q, work.q_stage, u)
+        difference_kernel(model, start.q, work.q_stage, u)
     local_rates(model, u, work.v_stage, work.q_rate[i])
     return status
 
 
 @inline
-def end_in_velocities(model, settings, work, h, q, v, q_new, v_new):
-    u = work.step[:v.size]
-    copy_to(v, v_new)
-    put_increments(settings, work, h, settings.tableau.shape[1], u, v_new)
-    integrate_kernel(model, q, u, q_new)
+def end_in_velocities(model, settings, work, start, h, end):
+    u, (q, v) = work.step[:start.v.size], end
+    copy_to(start.v, v)
+    put_increments(settings, work, h, settings.tableau.shape[1], u, v)
+    integrate_kernel(model, start.q, u, q)
     return OK
 
 
@@ -66,33 +66,34 @@ def change(before, now, size):
 
 
 @inline
-def sweep(model, settings, work, t, h, row, q, v):
+def sweep(model, settings, work, start, h):
     """Recomputes every stage with the newest rates of the others; returns (status, largest change)."""
-    moved, status, q_rate, rate = 0.0, OK, work.vector[1], work.vector[2]
+    moved, status, n, q_rate, rate = 0.0, OK, start.v.size, work.vector[1], work.vector[2]
     for i in range(settings.tableau.shape[1]):
-        copy_to(work.q_rate[i, :v.size], q_rate)
+        copy_to(work.q_rate[i, :n], q_rate)
         copy_to(work.a_stage[i], rate)
         if settings.formulation == MOMENTA:
-            status = stage_in_momenta(model, settings, work, t, h, row, q, i)
+            status = stage_in_momenta(model, settings, work, start, h, i)
         else:
-            status = stage_in_velocities(model, settings, work, t, h, row, q, v, i)
+            status = stage_in_velocities(model, settings, work, start, h, i)
         if status != OK:
             break
-        moved = max(moved, change(q_rate, work.q_rate[i, :v.size], 1.0 / h), change(rate, work.a_stage[i], 1.0 / h))
+        moved = max(moved, change(q_rate, work.q_rate[i, :n], 1.0 / h), change(rate, work.a_stage[i], 1.0 / h))
     return status, moved
 
 
-@late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
-def collocation_step(model, settings, work, t, h, row, q, v, a, q_new, v_new):
-    """A step of length h from (q, v) at time t with inputs `row`, by the implicit method of the tableau.
+@late(MODEL, SETTINGS, WORK, MOMENT, types.float64, VECTOR, types.UniTuple(VECTOR, 2), returns=types.int64)
+def collocation_step(model, settings, work, start, h, a, end):
+    """A step of length h from `start`, where the accelerations are a, to (q, v) = end, by the implicit method of the
+    tableau.
 
     Returns a status. The powers of the stages are written to work.power.
     """
     status, least, stalled = OK, 1e300, 0
     if settings.formulation == MOMENTA:
-        status = first_stage(model, settings, work, t, row, q, v, a)
+        status = first_stage(model, settings, work, start, a)
     else:
-        copy_to(v, work.q_rate[0, :v.size])
+        copy_to(start.v, work.q_rate[0, :start.v.size])
         copy_to(a, work.a_stage[0])
     for i in range(1, settings.tableau.shape[1]):
         copy_to(work.q_rate[0], work.q_rate[i])
@@ -100,13 +101,13 @@ def collocation_step(model, settings, work, t, h, row, q, v, a, q_new, v_new):
     for _ in range(ITERATIONS):
         if status != OK:
             return status
-        status, moved = sweep(model, settings, work, t, h, row, q, v)
+        status, moved = sweep(model, settings, work, start, h)
         stalled += moved >= least
         least = min(least, moved)
         if moved < CONVERGED or stalled >= STALLED and least < ROUNDING:
             if settings.formulation == MOMENTA:
-                return end_in_momenta(model, settings, work, t, h, q, q_new, v_new)
-            return end_in_velocities(model, settings, work, h, q, v, q_new, v_new)
+                return end_in_momenta(model, settings, work, start, h, end)
+            return end_in_velocities(model, settings, work, start, h, end)
         if not moved < 1e100:
             break
     return NOT_CONVERGED

@@ -17,6 +17,11 @@ solve g(q) = 0 and G v = b at constant independent ones, by Newton's method from
 have more independent coordinates than velocities (rolling), so each has its own partition. Both are chosen by pivoting,
 and anew as soon as the last pivot has fallen to a fraction of its value at the choice (Gillespie 2003, section 4:
 singularities of the choice are avoided).
+
+Long chains of loops are projected in time proportional to their number
+(`liedyn.mechanics.constraints.sparse_elimination`): the nearest change that removes a residual, in the metric of the
+kinetic energy, equals the accelerations without forces (Gauss' principle of least constraint), which the null-space
+formulation computes.
 """
 import numpy as np
 from numba import types
@@ -30,18 +35,21 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.closing import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel
+from liedyn.mechanics.dynamics.nullspace import SINGULAR_INERTIA, solve_accelerations
+from liedyn.mechanics.dynamics.state import Terms
+from liedyn.mechanics.dynamics.terms import tree_terms
 from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.crba import crba_kernel
 from liedyn.mechanics.tree.energy import kinetic_energy_kernel, potential_energy_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
 from liedyn.mechanics.tree.rnea import rnea_kernel
 from liedyn.model.constraint_records import is_long, ranking_of
-from liedyn.model.packed_records import MODEL
-from liedyn.motion.simulation.chain_projection import inertia_along_tree, nearest_of_chain
+from liedyn.model.packed_records import MODEL, parent_dof
 from liedyn.motion.simulation.inputs import add_held
 from liedyn.motion.simulation.workspace import (
     BOUNDED_ENERGY, FREE_ENERGY, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, OK, PROJECTION, SETTINGS, WANTED_ENERGY, WORK,
 )
+
 
 BOUND = 1e-10
 """Tolerance of a bound of the energy, relative to it."""
@@ -52,6 +60,32 @@ FALLEN = 0.5
 the error of a step grows with the slopes of the dependent coordinates."""
 ROUNDING = 1e-15
 """A closure error [rad, sizes of the mechanism] that is a few units of rounding."""
+
+
+@late(MODEL, WORK, VECTOR)
+def inertia_along_tree(model, work, q):
+    """work.M = M(q), only the entries where one degree of freedom carries the other."""
+    terms = Terms(work.M, work.vector[3], work.G, work.gamma)
+    tree_terms(SCALAR, model, q, work.zero, work.none, work.world, terms)
+
+
+@late(MODEL, SETTINGS, WORK, VECTOR, returns=types.int64)
+def nearest_of_chain(model, settings, work, left):
+    """work.vector[0] = dx with G dx = left, shortest in the metric work.M, or in the identity if work.M is singular.
+
+    Returns the rank.
+    """
+    terms = Terms(work.M, work.zero, work.G, left)
+    status, rank, _ = solve_accelerations(
+        model, terms, work.zero, settings.rank_tolerance, work.solve, work.vector[0])
+    if status == SINGULAR_INERTIA:
+        for j in range(work.zero.size):
+            k = j
+            while k >= 0:
+                work.M[j, k] = work.M[k, j] = 1.0 if k == j else 0.0
+                k = parent_dof(model, k)
+        solve_accelerations(model, terms, work.zero, settings.rank_tolerance, work.solve, work.vector[0])
+    return rank
 
 
 @kernel_in_place
@@ -115,11 +149,12 @@ def correction(model, settings, work, left, rows, dependent):
     if is_reduced(model, settings) and dependent.size == 0:
         found = 1.0 * nearest_of_chain(model, settings, work, left)
     elif dependent.size > 0:
-        found = nearest_in_columns(work.G, left, rows, dependent, ranking_of(model, settings.rank_tolerance), work.Y,
-                                   work.order, work.vector[0])
+        found = nearest_in_columns(work.G, left, rows, dependent, ranking_of(model, settings.rank_tolerance),
+                                   (work.Y, work.order), work.vector[0])
     else:
         found = 1.0 * nearest_in_metric(
-            work.G, left, rows, work.L, ranking_of(model, settings.rank_tolerance), work.Y, work.order, work.vector[0])
+            work.G, left, rows, work.L, ranking_of(model, settings.rank_tolerance), (work.Y, work.order),
+            work.vector[0])
     for j in range(work.vector.shape[1]):
         work.vector[0, j] = -work.vector[0, j]
     return found

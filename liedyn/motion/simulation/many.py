@@ -2,6 +2,7 @@
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -83,24 +84,34 @@ class Batch:
         return (None, given) if self.name == "u" else (given, None)
 
 
-def run_many(batch, prepared, run, method, start, record, labels, events, progress):
+class Wanted(NamedTuple):
+    """Arguments of `simulate`, and the labels of the trajectories."""
+
+    start: str
+    record: int
+    labels: dict
+    events: tuple
+
+
+def run_many(batch, prepared, run, method, wanted, progress):
     """The `Trajectories` of a batch.
 
     Parameters
     ----------
     batch : Batch
     prepared : function of (q, v, tau, u)
-        Returns model, settings, workspace, contacts and inputs of a run.
+        Returns a `ReadyRun`.
     run : function of (q, v, tau, u, progress)
         Makes one run.
     method : Method
-    start, record, labels, events, progress
+    wanted : Wanted
+    progress
         As for `liedyn.simulate`.
     """
     runs, count = Trajectories(batch.robot, batch.lead), len(batch.q)
     bar = Progress(progress, 0, count, unit="runs")
     try:
-        numbers = _side_by_side(batch, prepared, method, start, record, labels, events, runs)
+        numbers = _side_by_side(batch, prepared, method, wanted, runs)
         bar.show(count - len(numbers))
         for done, _ in enumerate(_one_by_one(batch, runs, numbers, run), 1):
             bar.show(count - len(numbers) + done)
@@ -158,18 +169,19 @@ def _fit_lanes(batch, method, model, o, contacts, events):
             and o.stabilisation in (PROJECTION, NONE) and o.rate == o.stiffness == 0.0)
 
 
-def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
+def _side_by_side(batch, prepared, method, wanted, runs):
     """Makes runs in lanes; returns the numbers of those that have to be made one by one."""
     robot, grid, count = batch.robot, batch.grid, len(batch.q)
-    everyone = list(range(count))
-    model, o, x, contacts, inputs = prepared(*batch.state(0), *batch.forces(0))
+    everyone, (start, record, labels, events) = list(range(count)), wanted
+    first = prepared(*batch.state(0), *batch.forces(0))
+    model, o, x, contacts, inputs = first
     n, m = robot.nv, int(model.ints[N_ROWS])
     recorded = np.unique(np.append(np.arange(0, grid.steps + 1, record), grid.steps))
     if (not _fit_lanes(batch, method, model, o, contacts, events)
             or count * len(recorded) * (4 * n + m + N_SCALARS) > MOST_NUMBERS):
         return everyone
     q, v = batch.q.copy(), batch.v.copy()
-    ready = _ready(robot, model, o, x, grid.start, q, v, start)
+    ready = _ready(robot, first, grid.start, q, v, start)
     if ready.sum() < FEWEST:
         return everyone
     together, alone = np.flatnonzero(ready), np.flatnonzero(~ready)
@@ -200,11 +212,12 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
     return sorted({*alone.tolist(), *np.flatnonzero(left).tolist()})
 
 
-def _ready(robot, model, o, x, t, q, v, start):
+def _ready(robot, first, t, q, v, start):
     """For every run: True if it can start from its state, which `start="project"` moves to the manifold in place.
 
     Errors of the others are raised when they are made by themselves.
     """
+    model, o, x, _, _ = first
     if start == "check" and len(x.psi):
         return consistent_starts(robot, model, x, t, q, v)
     ready = np.ones(len(q), dtype=bool)

@@ -28,6 +28,7 @@ from liedyn.machine.linalg.vectors import add_multiple, copy_to
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.constraint_rows import derivative_rows, velocity_rows
 from liedyn.mechanics.dynamics.nullspace import solve_multipliers
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import put_terms
 from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.mechanics.tree.crba import crba_kernel
@@ -42,7 +43,9 @@ from liedyn.motion.simulation.formulations import accelerations, solve_nullspace
 from liedyn.motion.simulation.inputs import input_forces
 from liedyn.motion.simulation.manifold_projection import project_positions, stabilise
 from liedyn.motion.simulation.stages import put_power
-from liedyn.motion.simulation.workspace import MINIMAL, NOT_CLOSED, NOT_FINITE, OK, PROJECTION, SETTINGS, SINGULAR, WORK
+from liedyn.motion.simulation.workspace import (
+    MINIMAL, MOMENT, NOT_CLOSED, NOT_FINITE, OK, PROJECTION, SETTINGS, SINGULAR, WORK, Moment,
+)
 
 START, PI, MOMENTA, ACCELERATION, SLOPES = range(5)
 """Rows of work.momenta: B pi at the beginning of the step; pi, M v and accelerations of a stage; slopes of rows."""
@@ -108,7 +111,8 @@ def put_velocities(model, settings, work, q, pi, v):
     if work.gamma.size == 0:
         crba_kernel(SCALAR, model, q, work.world, work.M)
     else:
-        put_terms(model, q, work.zero, work.none, work.world, work.M, work.h, work.G, work.gamma)
+        put_terms(
+            model, q, work.zero, work.none, work.world, Terms(work.M, work.h, work.G, work.gamma))
         velocity_rows(model, q, work.zero, work.world, work.psi)
         for k in range(work.gamma.size):
             work.gamma[k] = -work.psi[k]
@@ -121,8 +125,9 @@ def put_velocities(model, settings, work, q, pi, v):
 
 
 @inline
-def put_rate(model, settings, work, t, row, q, v, momenta, rate):
+def put_rate(model, settings, work, now, momenta, rate):
     """rate = tau + Q, and momenta = M v; False if an input is not finite."""
+    t, row, q, v = now
     usable = input_forces(settings, work, t, row, q, v)
     momentum_terms_kernel(SCALAR, model, q, v, work.f_ext, work.local, momenta, rate)
     add_multiple(1.0, work.tau, rate)
@@ -138,7 +143,7 @@ def add_turning_rows(model, work, q, v, rate):
     psi_q, phi_q, phi_v = (work.momenta[SLOPES:SLOPES + m], work.momenta[SLOPES + m:SLOPES + 2 * m],
                            work.momenta[SLOPES + 2 * m:SLOPES + 3 * m])
     world_motion(SCALAR, model, q, v, work.zero, work.world)
-    derivative_rows(model, q, v, work.zero, work.world, psi_q, phi_q, phi_v)
+    derivative_rows(model, q, v, work.zero, work.world, (psi_q, phi_q, phi_v))
     for k in range(m):
         add_multiple(work.lam_stage[k], phi_v[k], rate)
         add_multiple(-work.lam_stage[k], psi_q[k], rate)
@@ -148,12 +153,13 @@ def add_turning_rows(model, work, q, v, rate):
 def momentum_stage(model, settings, work, t, row, q_start, i):
     """Velocities, rate of B pi and power of stage i at work.q_stage, work.momenta[PI]; returns a status."""
     q, v, pi, a = work.q_stage, work.v_stage, work.momenta[PI], work.momenta[ACCELERATION]
+    now = Moment(t, row, q, v)
     status = put_velocities(model, settings, work, q, pi, v)
     if status == OK and settings.all_power:  # moving constraints do work by their forces, which need the accelerations
-        status = accelerations(model, settings, work, t, row, q, v, a, work.none)
+        status = accelerations(model, settings, work, now, a, work.none)
     if status != OK:
         return status
-    if not put_rate(model, settings, work, t, row, q, v, work.momenta[MOMENTA], work.a_stage[i]):
+    if not put_rate(model, settings, work, now, work.momenta[MOMENTA], work.a_stage[i]):
         return NOT_FINITE
     add_turning_rows(model, work, q, v, work.a_stage[i])
     rates_in_parents(model, q_start, q, v, pi, work.a_stage[i])
@@ -162,11 +168,11 @@ def momentum_stage(model, settings, work, t, row, q_start, i):
 
 
 @inline
-def first_stage(model, settings, work, t, row, q, v, a):
+def first_stage(model, settings, work, start, a):
     """The rates of the first stage of a step, where v and a are known and mu is zero."""
-    pi, rate = work.momenta[PI], work.a_stage[0]
-    refresh(model, t)
-    if not put_rate(model, settings, work, t, row, q, v, pi, rate):
+    q, v, pi, rate = start.q, start.v, work.momenta[PI], work.a_stage[0]
+    refresh(model, start.t)
+    if not put_rate(model, settings, work, start, pi, rate):
         return NOT_FINITE
     momenta_in_parents(model, q, q, pi, work.momenta[START])
     rates_in_parents(model, q, q, v, pi, rate)
@@ -209,50 +215,51 @@ def put_increments(settings, work, h, i, u, carried):
 
 
 @inline
-def move_stage(model, settings, work, t, h, q, i, last):
+def move_stage(model, settings, work, start, h, i, last):
     """work.q_stage and work.momenta[PI] of stage i of a step; returns the stage's time and a status."""
     u, carried = work.step[:work.zero.size], work.momenta[MOMENTA]
     copy_to(work.momenta[START], carried)
     part = put_increments(settings, work, h, i, u, carried)
-    time = t + (h if last else part * h)
+    time = start.t + (h if last else part * h)
     refresh(model, time)
-    integrate_kernel(model, q, u, work.q_stage)
-    status = close_stage(model, settings, work, q, u, last)
-    momenta_in_links(model, q, work.q_stage, carried, work.momenta[PI])
+    integrate_kernel(model, start.q, u, work.q_stage)
+    status = close_stage(model, settings, work, start.q, u, last)
+    momenta_in_links(model, start.q, work.q_stage, carried, work.momenta[PI])
     return time, status
 
 
 @inline
-def stage_in_momenta(model, settings, work, t, h, row, q, i):
-    """Rates of stage i of a step from q at time t; returns a status."""
-    time, status = move_stage(model, settings, work, t, h, q, i, False)
+def stage_in_momenta(model, settings, work, start, h, i):
+    """Rates of stage i of a step from `start`; returns a status."""
+    time, status = move_stage(model, settings, work, start, h, i, False)
     if status == OK:
-        status = momentum_stage(model, settings, work, time, row, q, i)
+        status = momentum_stage(model, settings, work, time, start.row, start.q, i)
         local_rates(model, work.step[:work.zero.size], work.v_stage, work.q_rate[i])
     return status
 
 
 @inline
-def end_in_momenta(model, settings, work, t, h, q, q_new, v_new):
-    """The state at the end of a step from q, from the rates of its stages; returns a status."""
-    _, status = move_stage(model, settings, work, t, h, q, settings.tableau.shape[1], True)
+def end_in_momenta(model, settings, work, start, h, end):
+    """The state (q, v) = end of a step from `start`, from the rates of its stages; returns a status."""
+    _, status = move_stage(model, settings, work, start, h, settings.tableau.shape[1], True)
     if status == OK:
         status = put_velocities(model, settings, work, work.q_stage, work.momenta[PI], work.v_stage)
-        copy_to(work.q_stage, q_new)
-        copy_to(work.v_stage, v_new)
+        copy_to(work.q_stage, end[0])
+        copy_to(work.v_stage, end[1])
     return status
 
 
-@late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
-def step_in_momenta(model, settings, work, t, h, row, q, v, a, q_new, v_new):
-    """A step of length h from (q, v) at time t with inputs `row`, by the explicit method of the tableau.
+@late(MODEL, SETTINGS, WORK, MOMENT, types.float64, VECTOR, types.UniTuple(VECTOR, 2), returns=types.int64)
+def step_in_momenta(model, settings, work, start, h, a, end):
+    """A step of length h from `start`, where the accelerations are a, to (q, v) = end, by the explicit method of the
+    tableau.
 
     Returns a status. The powers of the stages are written to work.power.
     """
     work.q_rate[:] = 0.0
     work.a_stage[:] = 0.0
-    status = first_stage(model, settings, work, t, row, q, v, a)
+    status = first_stage(model, settings, work, start, a)
     for i in range(1, settings.tableau.shape[1]):
         if status == OK:
-            status = stage_in_momenta(model, settings, work, t, h, row, q, i)
-    return end_in_momenta(model, settings, work, t, h, q, q_new, v_new) if status == OK else status
+            status = stage_in_momenta(model, settings, work, start, h, i)
+    return end_in_momenta(model, settings, work, start, h, end) if status == OK else status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,11 @@ from liedyn.motion.simulation.integrators import METHODS
 from liedyn.motion.simulation.integrators.method import Method
 from liedyn.motion.simulation.manifold_projection import constraint_state, project_positions, project_velocities
 from liedyn.motion.simulation.workspace import FORMULATIONS, MINIMAL, STABILISATIONS, Settings
+
+if TYPE_CHECKING:
+    from liedyn.mechanics.contact.contact_state import Contacts
+    from liedyn.motion.simulation.inputs import Inputs
+    from liedyn.motion.simulation.workspace import Work
 
 CONSISTENT = 1e-6
 """Largest residual [rad, sizes of the mechanism] of an initial state on the manifold, and velocity residual relative
@@ -74,8 +80,39 @@ def one_state(owner, robot, q0, v0):
     return q[0].copy(), v[0].copy()
 
 
-def options(method, formulation, stabilisation):
-    """The method, the name of the stabilisation, and Baumgarte's constants, from the user's options."""
+class Scheme(NamedTuple):
+    """How the equations are integrated: checked options of `simulate`."""
+
+    method: Method
+    formulation: str
+    stabilisation: str
+    pull: Baumgarte  # its constants, zero for other stabilisations
+    sigma: float  # rate of decay of "unified"
+
+
+class ReadyRun(NamedTuple):
+    """What a run needs besides its start: its own model, `Settings`, `Work`, one-sided constraints, and inputs."""
+
+    model: PackedModel
+    settings: Settings
+    work: Work
+    contacts: Contacts
+    inputs: Inputs
+
+
+class Bounds(NamedTuple):
+    """Numbers with which a run is judged; `simulate` explains them."""
+
+    tolerance: float = 1e-8
+    rank_tolerance: float = 1e-8
+    largest_speed: float = 1e9
+
+
+USUAL = Bounds()
+
+
+def scheme_of(method, formulation, stabilisation, sigma=0.0):
+    """The `Scheme` of the user's options; `sigma` counts for formulation "unified" only."""
     if not isinstance(method, Method):
         method = METHODS[one_of("method", method, METHODS)]
     pull = Baumgarte(0.0, 0.0)
@@ -88,12 +125,13 @@ def options(method, formulation, stabilisation):
                              f"'rkmk' or 'gauss4', not by {method.name!r}")
         if stabilisation == "baumgarte":
             raise InputError("formulation 'momenta' has no accelerations to feed back to: no stabilisation 'baumgarte'")
-    return method, one_of("stabilisation", stabilisation, STABILISATIONS), pull
+    return Scheme(method, formulation, one_of("stabilisation", stabilisation, STABILISATIONS), pull,
+                  sigma if formulation == "unified" else 0.0)
 
 
-def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, pushed, energy,
-                tolerance=1e-8, rank_tolerance=1e-8, largest_speed=1e9):
+def settings_of(robot, scheme, contacts, inputs, pushed, energy, bounds=USUAL):
     """Settings from checked options; `pushed`: there are external wrenches."""
+    method, formulation, stabilisation, pull, sigma = scheme
     rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
     if rubs and formulation == "momenta":
         raise InputError(f"friction needs the normal forces, which formulation 'momenta' does not compute: constraint "
@@ -101,11 +139,11 @@ def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts
     return Settings(
         tableau=method.tableau, on_group=method.on_group or stabilisation == STABILISATIONS[MINIMAL], rho=method.rho,
         formulation=FORMULATIONS.index(formulation), stabilisation=STABILISATIONS.index(stabilisation),
-        rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2, tolerance=positive("tolerance", tolerance),
-        rank_tolerance=positive("rank_tolerance", rank_tolerance), energy=energy,
+        rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2, tolerance=positive("tolerance", bounds.tolerance),
+        rank_tolerance=positive("rank_tolerance", bounds.rank_tolerance), energy=energy,
         all_power=bool(pushed or robot.functions or rubs), friction=rubs, input_kind=inputs.kind,
         direct=inputs.direct, input_address=inputs.address, feedback_address=inputs.derivative,
-        largest=positive("largest_speed", largest_speed) * velocity_sizes(robot))
+        largest=positive("largest_speed", bounds.largest_speed) * velocity_sizes(robot))
 
 
 def private_model(robot, t):

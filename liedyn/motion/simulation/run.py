@@ -45,10 +45,8 @@ class Run(Surfaces):
     Parameters
     ----------
     robot : Robot
-    model : PackedModel
-        Private copies: switches and moving targets are written to them.
-    settings : Settings
-    work : Work
+    ready : ReadyRun
+        Private copies of the model: switches and moving targets are written to them.
     start : tuple
         q0, v0.
     integrators : tuple
@@ -57,14 +55,12 @@ class Run(Surfaces):
         ``advance(run, count, known)``, which fills rows from row 0 on and returns (status, last complete row);
         ``within(run, k, t)``, which writes the state at a time between rows k and k + 1 to ``run.single``.
     events : sequence of Event
-    contacts : Contacts
-        The one-sided constraints.
-    inputs : Inputs
     recorder : Recorder
     progress : Progress
     """
 
-    def __init__(self, robot, model, settings, work, start, integrators, events, contacts, inputs, recorder, progress):
+    def __init__(self, robot, ready, start, integrators, events, recorder, progress):
+        model, settings, work, contacts, inputs = ready
         self.robot, self.packed, self.o, self.x = robot, model, settings, work
         self.integrator, self.settler = integrators
         self.usual, self.end = self.integrator, self.integrator.grid.end

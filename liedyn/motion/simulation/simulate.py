@@ -14,10 +14,10 @@ from liedyn.motion.simulation.events import edges, leave_surfaces
 from liedyn.motion.simulation.grid import Grid
 from liedyn.motion.simulation.inputs import Inputs
 from liedyn.motion.simulation.integrators import METHODS, described
-from liedyn.motion.simulation.many import Batch, run_many
+from liedyn.motion.simulation.many import Batch, Wanted, run_many
 from liedyn.motion.simulation.preparation import (
-    known_events, one_sided, options, prepare_decay, prepare_start, private_model,
-    require_contacts_can_be_kept, require_sense, settings_of,
+    Bounds, ReadyRun, known_events, one_sided, prepare_decay, prepare_start, private_model,
+    require_contacts_can_be_kept, require_sense, scheme_of, settings_of,
 )
 from liedyn.motion.simulation.recorder import Recorder
 from liedyn.motion.simulation.run import Run
@@ -175,14 +175,14 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
     """
     lead, q, v = states(robot, q0=q0, v0=v0)
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
-    method, stabilisation, pull = options(method, formulation, stabilisation)
+    scheme = scheme_of(method, formulation, stabilisation, number("sigma", sigma) if formulation == "unified" else 0.0)
+    method, stabilisation, sigma = scheme.method, scheme.stabilisation, scheme.sigma
     one_of("start", start, STARTS)
     one_of("accumulation", accumulation, ACCUMULATIONS)
     energy, record = flag("energy", energy), whole("record", record, 1)
     require_sense(method, stabilisation, energy)
     integrator = method._integrator(grid, dt is not None)
     forces, events = wrenches(robot, f_ext, ())[0], known_events(robot, events) + edges(robot)
-    sigma = number("sigma", sigma) if formulation == "unified" else 0.0
     labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation, _f_ext=f_ext)
 
     def prepared(q, v, tau, u):
@@ -200,14 +200,15 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
         # the work of targets is known to the accuracy of its integral only: it gives no bound of the energy
         moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
         settings = settings_of(
-            robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
+            robot, scheme, contacts, inputs, len(forces) > 0,
             WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
-            tolerance, rank_tolerance, largest_speed)
-        return model, settings, x, contacts, inputs
+            Bounds(tolerance, rank_tolerance, largest_speed))
+        return ReadyRun(model, settings, x, contacts, inputs)
 
     def run(q, v, tau, u, progress):
         """One run, from one state."""
-        model, settings, x, contacts, inputs = prepared(q, v, tau, u)
+        ready = prepared(q, v, tau, u)
+        model, settings, x, contacts, _ = ready
         if formulation == "unified" and stabilisation in ("none", "baumgarte"):
             prepare_decay(robot, sigma, grid.start, q, v, start)
         elif start != "check" or stabilisation != "baumgarte":
@@ -215,10 +216,10 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
         settles = accumulation == "moreau" and len(contacts.index) > 0
         settler = METHODS["moreau"]._integrator(grid, True) if settles else None
         steps = method._integrator(grid, dt is not None) if lead else integrator
-        return Run(robot, model, settings, x, (q, v), (steps, settler), events, contacts, inputs,
+        return Run(robot, ready, (q, v), (steps, settler), events,
                    Recorder(record, labels), Progress(progress, grid.start, grid.end)).go()
 
     if not lead:
         return run(q[0].copy(), v[0].copy(), tau, u, progress)
-    return run_many(Batch(robot, lead, q.copy(), v.copy(), tau, u, grid), prepared, run, method, start, record, labels,
-                    events, progress)
+    return run_many(Batch(robot, lead, q.copy(), v.copy(), tau, u, grid), prepared, run, method,
+                    Wanted(start, record, labels, events), progress)

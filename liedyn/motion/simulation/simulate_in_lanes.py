@@ -20,8 +20,11 @@ from liedyn.mechanics.constraints.constraint_rows import clear_rows
 from liedyn.mechanics.constraints.cut_joints import closure_kernel
 from liedyn.mechanics.constraints.elimination import elimination_size
 from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel, cut_velocity_kernel
-from liedyn.mechanics.constraints.reduced import minimum_norm_multipliers, multipliers_size, reduced_motion, unbalanced
+from liedyn.mechanics.constraints.reduced import (
+    ForceBalance, Reduction, minimum_norm_multipliers, multipliers_size, reduced_motion, unbalanced,
+)
 from liedyn.mechanics.dynamics.forward_in_lanes import eliminate_in_lanes, spread_in_lanes, terms_in_lanes
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import terms_size
 from liedyn.mechanics.tree.aba import aba_kernel, aba_size
 from liedyn.mechanics.tree.crba import crba_kernel, crba_size
@@ -41,9 +44,10 @@ inputs and of dampers; and (runs) the number of steps made. State of a slice for
 3), the state, both works, and the condition number of the last step; `at` (runs), the number of the next step."""
 
 Room = namedtuple("Room", "q v tau a lam q_stage v_stage step rates world M h G gamma KM reduced inertia left e "
-                          "scratch work near none")
+                          "scratch work near none choosable")
 """Data of W runs: the state, forces, accelerations and multipliers at the beginning of a step; the stage and its
-change; the terms; workspaces; works of inputs and dampers; near: the largest condition number of the step."""
+change; the terms; workspaces; works of inputs and dampers; near: the largest condition number of the step;
+ones for velocities that may be dependent."""
 
 
 @inline_array
@@ -57,23 +61,24 @@ def room_for(model, nq, stages, p):
         matrix_of(2 * stages, n), aligned(world), matrix_of(n, n), aligned(WIDTH * n), matrix_of(m, n),
         aligned(WIDTH * m), matrix_of(p, n), matrix_of(p, p + 1), matrix_of(p, p + 1), aligned(WIDTH * n),
         aligned(elimination_size(LANES, model)), aligned(multipliers_size(LANES, model)), aligned(WIDTH * 4),
-        aligned(WIDTH * 2), np.empty(0))
+        aligned(WIDTH * 2), np.empty(0), np.ones(n))
 
 
 @kernel_in_place
-def accelerations_of_runs(model, work, q, v, choosable, plan, a, with_multipliers):
+def accelerations_of_runs(model, work, q, v, plan, a, with_multipliers):
     """a at (q, v), and the multipliers if wanted; updates work.near. False if the W runs cannot continue together."""
     if model.ints[N_ROWS] == 0:
         aba_kernel(LANES, model, q, v, work.tau, work.none, work.world, a)
         store(LANES, work.near, 1, splat(LANES, 1.0))
         return True
-    terms_in_lanes(model, q, v, work.none, work.world, work.M, work.h, work.G, work.gamma)
-    if not eliminate_in_lanes(model, work.G, work.gamma, choosable, plan.independent, plan.rank_tolerance, work.e):
+    terms_in_lanes(model, q, v, work.none, work.world, Terms(work.M, work.h, work.G, work.gamma))
+    if not eliminate_in_lanes(model, work.G, work.gamma, work.choosable, plan.independent, plan.rank_tolerance, work.e):
         return False
     spread = spread_in_lanes(model, work.e)
     store(LANES, work.near, 0, larger(load(LANES, work.near, 0), spread))
     store(LANES, work.near, 1, spread)
-    if not reduced_motion(LANES, model, work.e, work.M, work.h, work.tau, work.KM, work.reduced, work.inertia, a):
+    reduction = Reduction(work.KM, work.reduced, work.inertia)
+    if not reduced_motion(LANES, model, work.e, ForceBalance(work.M, work.h, work.tau), reduction, a):
         return False
     if with_multipliers:
         unbalanced(LANES, model, work.M, work.h, work.tau, a, work.left)
@@ -95,15 +100,15 @@ def copy_registers(count, x, y):
 
 
 @inline
-def nearest_change(model, work, choosable, plan, left, y):
+def nearest_change(model, work, plan, left, y):
     """y -= dy with G dy = left, shortest in the metric work.M: accelerations without forces (Gauss' principle)."""
     n = model.ints[NV]
-    if not eliminate_in_lanes(model, work.G, left, choosable, plan.independent, plan.rank_tolerance, work.e):
+    if not eliminate_in_lanes(model, work.G, left, work.choosable, plan.independent, plan.rank_tolerance, work.e):
         return False
     clear_rows(work.h)
     clear_rows(work.step)
-    if not reduced_motion(LANES, model, work.e, work.M, work.h, work.step, work.KM, work.reduced, work.inertia,
-                          work.left):
+    reduction = Reduction(work.KM, work.reduced, work.inertia)
+    if not reduced_motion(LANES, model, work.e, ForceBalance(work.M, work.h, work.step), reduction, work.left):
         return False
     add_scaled(n, -1.0, work.left, 0, y)
     return True
@@ -121,7 +126,7 @@ def residual_sizes(work, row_sizes):
 @inline
 def left_open_in_lanes(model, of, q):
     """The largest residual of any run at q, NaN if one is; leaves residuals in work.gamma, G, and the pose of q."""
-    work, _, _, row_sizes = of
+    work, _, row_sizes = of
     world_positions(LANES, model, q, work.world)
     clear_rows(work.gamma)
     clear_rows(work.G)
@@ -139,26 +144,26 @@ def left_open_in_lanes(model, of, q):
 @inline
 def correct_in_lanes(model, of, q):
     """The nearest change, of all runs."""
-    work, choosable, plan, _ = of
-    return nearest_change(model, work, choosable, plan, work.gamma, q)
+    work, plan, _ = of
+    return nearest_change(model, work, plan, work.gamma, q)
 
 
 _close = closer(left_open_in_lanes, correct_in_lanes)
 
 
 @kernel_in_place
-def project_runs(model, work, choosable, plan, row_sizes):
+def project_runs(model, work, plan, row_sizes):
     """`liedyn.motion.simulation.manifold_projection.project` for W runs: False if they cannot continue together.
 
     All make as many Newton steps as the slowest one needs.
     """
     crba_kernel(LANES, model, work.q, work.world, work.M)
-    if not _close(model, (work, choosable, plan, row_sizes), rule_of(plan.tolerance), work.q):
+    if not _close(model, (work, plan, row_sizes), rule_of(plan.tolerance), work.q):
         return False
     world_velocities(LANES, model, work.v, work.world)
     clear_rows(work.gamma)
     cut_velocity_kernel(LANES, model, work.world, False, work.gamma)
-    return nearest_change(model, work, choosable, plan, work.gamma, work.v)
+    return nearest_change(model, work, plan, work.gamma, work.v)
 
 
 @inline
@@ -174,7 +179,7 @@ def add_power(model, work, v, damping, weight):
 
 
 @kernel_in_place
-def step_runs(model, work, tableau, h, choosable, plan, damping, row_sizes):
+def step_runs(model, work, tableau, h, plan, damping, row_sizes):
     """One step of W runs, from known accelerations work.a; False if they cannot continue together."""
     n, stages, m = model.ints[NV], tableau.shape[1], model.ints[N_ROWS]
     store(LANES, work.near, 0, splat(LANES, 1.0))
@@ -192,13 +197,13 @@ def step_runs(model, work, tableau, h, choosable, plan, damping, row_sizes):
                 add_scaled(n, h * tableau[i, j], work.rates, j * n, q)
                 add_scaled(n, h * tableau[i, j], work.rates, (stages + j) * n, v)
         if i < stages:
-            if not accelerations_of_runs(model, work, q, v, choosable, plan, work.step, False):
+            if not accelerations_of_runs(model, work, q, v, plan, work.step, False):
                 return False
             for j in range(n):
                 store(LANES, work.rates, i * n + j, load(LANES, v, j))
                 store(LANES, work.rates, (stages + i) * n + j, load(LANES, work.step, j))
             add_power(model, work, v, damping, h * tableau[stages, i])
-    return m == 0 or not plan.projects or project_runs(model, work, choosable, plan, row_sizes)
+    return m == 0 or not plan.projects or project_runs(model, work, plan, row_sizes)
 
 
 @inline
@@ -304,9 +309,9 @@ def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, 
 
     `limits`: (row_sizes, largest speeds, damping). If runs cannot continue together, all of them leave.
     """
-    n, nq, stages = model.ints[NV], q0.shape[1], tableau.shape[1]
+    nq, stages = q0.shape[1], tableau.shape[1]
     row_sizes, largest, damping = limits
-    work, choosable, gone = room_for(model, nq, stages, plan.independent), np.ones(n), np.zeros(WIDTH)
+    work, gone = room_for(model, nq, stages, plan.independent), np.zeros(WIDTH)
     for b in range(begin, end, WIDTH):
         if runs.at[b] > plan.steps:
             continue
@@ -324,7 +329,7 @@ def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, 
         for k in range(first, behind):
             put_inputs(model, work, b, end, k, tau)
             records = k % plan.record == 0 or k == plan.steps
-            together = accelerations_of_runs(model, work, work.q, work.v, choosable, plan, work.a, records)
+            together = accelerations_of_runs(model, work, work.q, work.v, plan, work.a, records)
             if together and retire(model, work, b, end, k, largest, gone, runs.done):
                 if records:
                     put_row(model, work, b, end, row, runs)
@@ -333,7 +338,7 @@ def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, 
                     continue
                 t, later = plan.start + k * plan.dt, min(plan.start + (k + 1) * plan.dt, plan.end)
                 h = (plan.end if k + 1 == plan.steps else later) - t
-                if step_runs(model, work, tableau, h, choosable, plan, damping, row_sizes):
+                if step_runs(model, work, tableau, h, plan, damping, row_sizes):
                     continue
             for l in range(min(WIDTH, end - b)):
                 if gone[l] == 0.0:

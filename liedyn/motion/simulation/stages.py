@@ -14,7 +14,7 @@ from liedyn.motion.simulation.formulations import accelerations
 from liedyn.motion.simulation.inputs import held_power
 from liedyn.motion.simulation.manifold_projection import stabilise
 from liedyn.motion.simulation.workspace import (
-    BOUNDED_ENERGY, CONDITION, DIVERGED, FREE_ENERGY, INPUT_WORK, MINIMAL, MOMENTA, NOT_FINITE, OK, OTHER_WORK,
+    BOUNDED_ENERGY, CONDITION, DIVERGED, FREE_ENERGY, INPUT_WORK, MINIMAL, MOMENTA, NOT_FINITE, OK, OTHER_WORK, Moment,
 )
 
 
@@ -41,7 +41,8 @@ def stage(model, settings, work, t, row, i):
         status = stabilise(model, settings, work, 0.0, 0.0, work.q_stage, work.v_stage)
         if status != OK:
             return status
-    status = accelerations(model, settings, work, t, row, work.q_stage, work.v_stage, work.a_stage[i], work.none)
+    status = accelerations(
+        model, settings, work, Moment(t, row, work.q_stage, work.v_stage), work.a_stage[i], work.none)
     work.nearest[0] = max(work.nearest[0], work.number[0])
     if status == OK:
         put_power(model, settings, work, work.q_stage, work.v_stage, work.a_stage[i], work.power[i])
@@ -73,7 +74,8 @@ def energy_due(settings, rows, k, energy):
 def finish_row(model, settings, work, rows, k):
     """Accelerations, multipliers and condition number of row k; returns a status."""
     refresh(model, rows.t[k])
-    status = accelerations(model, settings, work, rows.t[k], rows.held[k], rows.q[k], rows.v[k], rows.a[k], rows.lam[k])
+    now = Moment(rows.t[k], rows.held[k], rows.q[k], rows.v[k])
+    status = accelerations(model, settings, work, now, rows.a[k], rows.lam[k])
     rows.scalars[k, CONDITION] = work.number[0]
     copy_to(work.tau, rows.tau[k])
     if settings.friction:

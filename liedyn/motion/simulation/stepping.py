@@ -28,7 +28,7 @@ from liedyn.motion.simulation.inputs import Inputs
 from liedyn.motion.simulation.integrators.moreau import DEEPEST, Moreau
 from liedyn.motion.simulation.manifold_projection import constraint_state
 from liedyn.motion.simulation.preparation import (
-    CONSISTENT, one_sided, options, private_model, require_sense, settings_of,
+    CONSISTENT, one_sided, private_model, require_sense, scheme_of, settings_of,
 )
 from liedyn.motion.simulation.workspace import (
     FREE_ENERGY, OK, SETTINGS, WORK, Rows, Settings, Work, make_rows, make_work,
@@ -220,7 +220,8 @@ class Prepared:
     def __init__(self, robot, method, formulation, stabilisation, f_ext):
         require_robot(robot)
         self.given = robot, method, formulation, stabilisation, f_ext
-        method, stabilisation, pull = options(method, formulation, stabilisation)
+        scheme = scheme_of(method, formulation, stabilisation, DECAY)
+        method, stabilisation = scheme.method, scheme.stabilisation
         if method.loop is None:
             raise InputError(f"method {method.name!r} chooses its own steps: take one with fixed steps, or simulate()")
         require_sense(method, stabilisation, False)
@@ -235,9 +236,7 @@ class Prepared:
         self.inputs = Inputs(robot, None, None, start, None, False)
         forces = wrenches(robot, f_ext, ())[0]
         work = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1], formulation == "momenta")
-        sigma = DECAY if formulation == "unified" else 0.0
-        settings = settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, self.inputs,
-                               len(forces) > 0, FREE_ENERGY)
+        settings = settings_of(robot, scheme, contacts, self.inputs, len(forces) > 0, FREE_ENERGY)
         n, rows = robot.nv, make_rows(robot, 2)
         rows.t[:], rows.a[:] = np.nan, np.nan
         self.s = s = Stepping(address_for(method.loop, _LOOP), model, settings, work, rows, np.array([t, 1e-3]),

@@ -136,6 +136,18 @@ SETTINGS, WORK = _numba_type(Settings), _numba_type(Work)
 """Their Numba types, for `liedyn.machine.compiled.jit.late`."""
 
 
+class Moment(NamedTuple):
+    """A time of a run and the state then."""
+
+    t: types.float64
+    row: types.int64  # of the table of inputs
+    q: VECTOR
+    v: VECTOR
+
+
+MOMENT = _numba_type(Moment)
+
+
 class Rows(NamedTuple):
     """States one after the other, written by the loops: row k + 1 is one step after row k."""
 

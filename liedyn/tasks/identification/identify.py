@@ -165,7 +165,7 @@ def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
     chosen = chosen_coordinates(robot, q, independent)
     tau, B = forces(robot, q, lead, tau, u, chosen)
     pi = np.array(list(prior.values()))
-    W, y, F, equations = linear_equations(robot, (q, v, a), tau, B, include, chosen, width, lead)
+    W, y, F, equations = linear_equations(robot, (q, v, a), (tau, B), include, chosen, width, lead)
     y = y - W[..., ~free] @ pi[~free]
     if parallel is not None:
         W, y, F = filtered(parallel, lead, W, y, F)
@@ -185,7 +185,7 @@ def identify(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayL
         warnings.warn(f"the motion of {robot.name!r} does not excite {text}: changed together these change no force "
                       "beyond the noise; along it parameters stay what they were", IdentificationWarning, stacklevel=2)
     if consistent:
-        found = nearest_consistent(data, yb, shapes(wanted, pi, free, data), pi, trust,
+        found = nearest_consistent((data, yb), shapes(wanted, pi, free, data), pi, trust,
                                    joints(wanted, data, pi, yb), distance, limits)
     else:
         if limits:
@@ -259,9 +259,9 @@ def projected(robot, q, x, chosen):
     return x if chosen is None else np.einsum("sij,si...->sj...", allowed_motions(robot, q, chosen), x)
 
 
-def linear_equations(robot, motion, tau, B, include, chosen, width, lead):
-    """The `Equations` of measured states."""
-    q, v, a = motion
+def linear_equations(robot, motion, forces, include, chosen, width, lead):
+    """The `Equations` of measured states; forces = (tau, B), measured ones and how the actuators act."""
+    (q, v, a), (tau, B) = motion, forces
     Y = tree_regressor(robot, q, v, a, joint_columns(robot, include), width)
     y = tau - known_forces(robot, q, v, a, include, Y, width)
     if chosen is None:

@@ -92,14 +92,13 @@ def solver():
     return cvxpy
 
 
-def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
+def nearest_consistent(equations, shapes, prior, trust, joints, distance, bounds):
     """The pi that minimises |A pi - y|^2 / 2 + trust (distance from the prior), with physically consistent bodies.
 
     Parameters
     ----------
-    A : ndarray, shape (rows, c)
-    y : ndarray, shape (rows,)
-        Measurements of unit variance.
+    equations : tuple
+        A (rows, c) and y (rows), measurements of unit variance.
     shapes : dict
         The factor C of each free body, by index of its first parameter.
     prior : ndarray, shape (c,)
@@ -117,7 +116,7 @@ def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
     IdentificationError
         The solver found no solution.
     """
-    cp = solver()
+    cp, (A, y) = solver(), equations
     left = y - A @ prior
     blocks, variables, terms, limits, values = [], [], [], [], {}
     for first, C in shapes.items():

@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.linear.closed_loop import operating_points
 from liedyn.linear.linearize import Given, all_states
 from liedyn.linear.linearize_states import Tolerances
-from liedyn.linear.operating_point import actuators_of
+from liedyn.linear.operating_point import Asked, actuators_of
 from liedyn.linear.output_rows import ACCELERATION, TREE, VELOCITY
 from liedyn.linear.space import Coordinates
 from liedyn.mechanics.constraints.independent import Independent, tangent_names
@@ -61,12 +61,12 @@ def motion_at(charts, k, q, v, u):
                       for j in range(n)], dtype=np.int64)
     given = Given(State(rows_q, rows_v, tau, wrenches(plain, None, lead)),
                   Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(plain, loop))
-    tolerances = Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE)
+    asked, tolerances = Asked(plain, lead, y, w), Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE)
     if loop is None:
-        found = all_states(plain, lead, y, w, given, parts, 2 * n, tolerances)
+        found = all_states(asked, given, parts, 2 * n, tolerances)
     else:
         parts = np.vstack([parts, loop.velocities(2 * n)])
-        found = all_states(plain, lead, y, w, given, parts, 3 * n, tolerances)
+        found = all_states(asked, given, parts, 3 * n, tolerances)
         found = loop.closed(found, 2 * n, len(robot.actuator_names))
     return Motion(q, v, u, found.a, found.lam, found.K, found.C[:, :n], found.C[:, n:], found.D[:, n:])
 

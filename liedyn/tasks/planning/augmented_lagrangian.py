@@ -93,8 +93,9 @@ def gap_cost(model, steps, stage, k, q):
 
 
 @kernel_in_place
-def add_gap_derivatives(model, steps, stage, k, q, N, lx, lxx):
-    """Result of `gap_cost`; adds its gradient and Gauss-Newton matrix, by the motions N of the state."""
+def add_gap_derivatives(model, steps, stage, k, q, N, slopes):
+    """Result of `gap_cost`; adds its gradient and Gauss-Newton matrix (lx, lxx), by the motions N of the state."""
+    lx, lxx = slopes
     i, added, worst, p = put_touching(model, steps, stage, k, q), 0.0, 0.0, N.shape[1]
     for r in range(stage.residual.size):
         force, more, violation = gap_limit(steps, stage, i, r)
@@ -221,11 +222,12 @@ def add_curvature(g, factor, lxx, by_u):
 
 
 @kernel_in_place
-def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
-    """Result of `cone_cost`; adds its gradient and Gauss-Newton matrix, where by_u (nu, x + nu) is [l_ux l_uu].
+def add_cone_derivatives(cones, k, lam, by, slopes):
+    """Result of `cone_cost`; adds its gradient and Gauss-Newton matrix: slopes = (lx, lxx, lu, [l_ux l_uu]).
 
-    C and D are the derivatives of the multipliers by the state and by the inputs.
+    by = (C, D) are the derivatives of the multipliers by the state and by the inputs.
     """
+    (C, D), (lx, lxx, lu, by_u) = by, slopes
     mu = cones.mu[k]
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:

@@ -30,7 +30,7 @@ from liedyn.tasks.planning.backward_pass import (
 from liedyn.tasks.planning.exact_hessian import CURVATURE_ROOM, add_step_hessians, leave_step_hessians
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.tasks.planning.forward_pass import FORWARD_ROOM, expand_costs, predict, roll_out
-from liedyn.tasks.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
+from liedyn.tasks.planning.objective import COST_ROOM, OBJECTIVE, Knot, update_multipliers
 from liedyn.tasks.planning.phases import touches
 from liedyn.tasks.planning.step import STEP_ROOM, copy_vector
 
@@ -75,6 +75,9 @@ DAMPING, GAP_WEIGHT, TOLERANCE, VIOLATION, CLOSED = range(5)
 
 Merit = namedtuple("Merit", "value slope weight gaps")
 """Of a plan: the merit, the slope of the cost along a change, the weight of gaps and the sum of these."""
+
+Plans = namedtuple("Plans", "path trial expansion")
+"""The plan, the one that is tried, and derivatives along the plan with the changes that they give."""
 
 Rooms = namedtuple("Rooms", "step stages cost backward forward box curvature")
 """`curvature` is empty where second derivatives of the steps are not wanted."""
@@ -154,15 +157,17 @@ def start(model, steps, objective, path, trial, expansion, rooms):
 
 
 @inline
-def next_multipliers(model, steps, objective, rooms, path, expansion, growth, largest):
-    """Multipliers of all limits of states and contacts; penalties by the factor `growth`, up to the largest."""
+def next_multipliers(model, steps, objective, rooms, path, expansion, penalty):
+    """Multipliers of all limits of states and contacts; penalty = (factor `growth` of penalties, the largest)."""
+    growth, largest = penalty
     cones, lam, mu = steps.phases.cones, expansion.lam, expansion.mu
     for k in range(path.u.shape[0] if cones.rows.size > 0 else 0):
         update_cone_multipliers(cones, k, rooms.stages.found.lam[k], growth, largest)
     for k in range(path.q.shape[0]):
         if k > 0 and touches(steps, k):
             update_gap_multipliers(model, steps, rooms.step.stage, k, path.q[k], growth, largest)
-        update_multipliers(model, objective, rooms.cost, k, path.q[k], path.v[k], lam[k], mu[k])
+        knot = Knot(k, k == path.u.shape[0], path.q[k], path.v[k])
+        update_multipliers(model, objective, rooms.cost, knot, lam[k], mu[k])
         for l in range(objective.low.size if growth > 1.0 else 0):
             mu[k, l] = next_penalty(mu[k, l], growth, largest)
 
@@ -190,8 +195,10 @@ def gap_weight(weight, slope, curvature, gaps):
 
 
 @inline
-def line_search(model, steps, objective, path, trial, expansion, rooms, merit, halvings):
-    """(part of the change that is taken, cost and violation after it), 0 if there is none. `trial` is the new plan."""
+def line_search(model, steps, objective, plans, rooms, merit, halvings):
+    """(part of the change that is taken, cost and violation after it), 0 if there is none; plans.trial is the new plan.
+    """
+    path, trial, expansion = plans
     alpha = 1.0
     copy_vector(path.q[0], trial.q[0])
     copy_vector(path.v[0], trial.v[0])
@@ -247,12 +254,13 @@ def write_down(log, iteration, cost, gaps, worst, slope):
 def raise_multipliers(model, steps, objective, rooms, path, expansion):
     """Multipliers after a search that has run out of iterations, without larger penalties."""
     next_multipliers(
-        model, placed(steps), placed(objective), placed(rooms), path, placed(expansion), 1.0, np.inf)
+        model, placed(steps), placed(objective), placed(rooms), path, placed(expansion), (1.0, np.inf))
 
 
 @inline
-def begun(model, steps, objective, path, trial, expansion, rooms, options, log):
+def begun(model, steps, objective, plans, rooms, options, log):
     """Prepare the memory and the plan of a search; False if a plan from inputs has no solution."""
+    path, trial, expansion = plans
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
     if options.roll != GO_ON:
         begin(options, has_limits(steps, objective), log.memory)
@@ -277,12 +285,14 @@ def end_of(options, limited, exact, worst, penalty, last, memory):
 
 
 @kernel(nogil=True)
-def search(model, steps, objective, path, trial, expansion, rooms, options, log):
-    """Improve a plan in place; returns what ended the search."""
-    steps, objective, expansion, rooms = placed(steps), placed(objective), placed(expansion), placed(rooms)
+def search(model, steps, objective, plans, rooms, options, log):
+    """Improve plans.path in place; returns what ended the search."""
+    path, trial, steps, objective, rooms = plans.path, plans.trial, placed(steps), placed(objective), placed(rooms)
+    expansion = placed(plans.expansion)
+    plans = Plans(path, trial, expansion)
     knots, memory, limited, iteration = path.q.shape[0], log.memory, has_limits(steps, objective), 0
     moved, stuck, failed, made, gaps = True, False, False, 0, 0.0
-    if not begun(model, steps, objective, path, trial, expansion, rooms, options, log):
+    if not begun(model, steps, objective, plans, rooms, options, log):
         return SINGULAR
     while True:
         if moved:
@@ -313,8 +323,8 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
             end = end_of(options, limited, wanted <= options.tolerance, worst, penalty, last, memory)
             if end != UPDATE:
                 return end
-            next_multipliers(model, steps, objective, rooms, path, expansion, next_growth(options, worst, memory),
-                             options.largest_penalty)
+            penalties = next_growth(options, worst, memory), options.largest_penalty
+            next_multipliers(model, steps, objective, rooms, path, expansion, penalties)
             log.count[1] += 1
             moved = stuck = failed = False
             continue
@@ -322,8 +332,7 @@ def search(model, steps, objective, path, trial, expansion, rooms, options, log)
             return ITERATIONS
         memory[GAP_WEIGHT] = gap_weight(memory[GAP_WEIGHT], slope, curvature, gaps)
         merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
-        alpha, cost, worst = line_search(
-            model, steps, objective, path, trial, expansion, rooms, merit, options.halvings)
+        alpha, cost, worst = line_search(model, steps, objective, plans, rooms, merit, options.halvings)
         log.step[iteration - 1] = alpha
         # where the merit cannot tell any more, the search is at its end
         stuck = alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 
 from liedyn.linear.linearize_one_state import room
-from liedyn.linear.linearize_states import Tolerances, linearize_registers, linearize_trees
+from liedyn.linear.linearize_states import Request, Tolerances, linearize_registers, linearize_trees
 from liedyn.linear.output_rows import MULTIPLIER, TREE, VELOCITY
 from liedyn.machine.compiled.by_address import placed, record, contents
 from liedyn.machine.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
@@ -22,7 +22,9 @@ from liedyn.model.packed import N_ROWS
 from liedyn.model.packed_records import MODEL
 from liedyn.motion.discrete_steps import EULER, put_displacement_of, stage_time, vary_step
 from liedyn.tasks.planning.element_forces import has_elements, put_forces_of_row
-from liedyn.tasks.planning.local_spaces import BATCH, FOUND, linearize_with_elements, one_by_one
+from liedyn.tasks.planning.local_spaces import (
+    BATCH, FOUND, OUTPUTS, STATES, TOLERANCES, linearize_with_elements, one_by_one,
+)
 from liedyn.tasks.planning.phase_changes import linearize_phases, put_touch_derivatives, touch
 from liedyn.tasks.planning.phases import touches
 from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_forces, put_state
@@ -43,7 +45,7 @@ the sum of rates."""
 
 PATH = group(Path, *[MATRIX] * 3)
 EXPANSION = record(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, MATRIX, CUBE, MATRIX, CUBE, *[MATRIX] * 2)
-STAGE_ROOM = record(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
+STAGE_ROOM = record(StageRoom, STATES, FOUND, OUTPUTS, TOLERANCES, *[VECTOR] * 2, *[MATRIX] * 6)
 in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
 
 
@@ -114,31 +116,32 @@ def put_stage_states(model, d, r, step, stage, path):
 def linearize_stage(model, d, r, begin, end):
     """Local state spaces of the rows from `begin` to `end`; returns the first row that has none, or `end`."""
     states, tolerances, found = contents(r.states), contents(r.tolerances), contents(r.found)
-    coordinates = contents(d.coordinates)
+    request = Request(contents(d.coordinates), d.actuators, r.outputs, tolerances)
     for k in range(begin, end):
         found.rank[k] = -1
     if d.phases.counts.shape[0] > 0:
-        return linearize_phases(model, d, states, r.outputs, tolerances, d.phases.of_knot.size, begin, end, found)
+        rows = d.phases.of_knot.size, begin, end
+        return linearize_phases(model, d, states, (r.outputs, tolerances), rows, found)
     if has_elements(d):
-        linearize_with_elements(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found,
-                                contents(d.elements), 0)
+        linearize_with_elements(begin, end, model, states, request, found, contents(d.elements), 0)
     elif model.ints[N_ROWS] > 0:
-        in_registers(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+        in_registers(begin, end, model, states, request, found)
     else:
-        of_trees(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+        of_trees(begin, end, model, states, request, found)
     known = begin
     while known < end and found.rank[known] >= 0:
         known += 1
     if known < end and not has_elements(d):
-        one_by_one(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+        one_by_one(begin, end, model, states, request, found)
     while known < end and found.rank[known] >= 0:
         known += 1
     return known
 
 
 @inline
-def put_difference(model, d, dq, q_0, v_0, q, v, dx):
-    """dx = (y, w) of the difference of (q, v) from (q_0, v_0); dq (nv) is scratch."""
+def put_difference(model, d, dq, start, end, dx):
+    """dx = (y, w) of the difference of a state (q, v) from another; dq (nv) is scratch."""
+    (q_0, v_0), (q, v) = start, end
     p = d.places.size
     difference_kernel(model, q_0, q, dq)
     for i in range(dx.size if d.entries.size < dx.size else 0):
@@ -156,7 +159,7 @@ def put_gaps(model, d, r, step, dq, path, x):
     for k in range(knots - 1):
         of_knot, e = in_phase(model, d, k)
         if touches(d, k):
-            made = touch(model, d, step, k, path.q[k], path.v[k], step.q, step.v)
+            made = touch(model, d, step, k, (path.q[k], path.v[k]), (step.q, step.v))
         else:
             put_displacement_of(e, r, k, knots, path.v[k])
             made = put_state(of_knot, e, step, path.q[k], path.v[k], r.x, 1.0)
@@ -164,7 +167,8 @@ def put_gaps(model, d, r, step, dq, path, x):
             copy_vector(step.stage.v, step.v)
         if not made:
             return k, np.inf
-        put_difference(*in_phase(model, d, k + 1), dq, path.q[k + 1], path.v[k + 1], step.q, step.v, x.gap[k])
+        knot, end = (path.q[k + 1], path.v[k + 1]), (step.q, step.v)
+        put_difference(*in_phase(model, d, k + 1), dq, knot, end, x.gap[k])
         for i in range(r.x.size):
             gaps += abs(x.gap[k, i])
     return knots, gaps
@@ -187,7 +191,8 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
             return made, np.inf
     for k in range(knots - 1):
         if touches(d, k):
-            if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
+            state, motions = (path.q[k], path.v[k]), (r.found.K[k], r.found.C[k])
+            if not put_touch_derivatives(model, d, step, k, state, motions, x.A[k]):
                 return k, np.inf
             x.B[k, :, :] = r.found.D[k, :, :] = 0.0
             copy_vector(step.first, r.found.lam[k])

@@ -16,7 +16,7 @@ from liedyn.tasks.planning.augmented_lagrangian import add_cone_derivatives, add
 from liedyn.tasks.planning.backward_pass import INPUT_BOX
 from liedyn.tasks.planning.expansion import EXPANSION, FOUND, PATH, put_difference
 from liedyn.tasks.planning.objective import (
-    COST_ROOM, OBJECTIVE, input_cost, put_input_gradient, put_state_derivatives, state_cost,
+    COST_ROOM, OBJECTIVE, Knot, input_cost, put_input_gradient, put_state_derivatives, state_cost,
 )
 from liedyn.tasks.planning.phase_changes import advance
 from liedyn.tasks.planning.phases import touches
@@ -64,8 +64,8 @@ def contact_cost(steps, scratch, k):
 def add_contact_derivatives(steps, found, n, k, expansion):
     """`add_cone_derivatives` of the step from knot k, whose multipliers follow n velocities in the outputs."""
     expansion.by_u[k] = 0.0
-    return add_cone_derivatives(steps.phases.cones, k, found.lam[k], found.C[k, n:], found.D[k, n:], expansion.lx[k],
-                                expansion.lxx[k], expansion.lu[k], expansion.by_u[k])
+    slopes = expansion.lx[k], expansion.lxx[k], expansion.lu[k], expansion.by_u[k]
+    return add_cone_derivatives(steps.phases.cones, k, found.lam[k], (found.C[k, n:], found.D[k, n:]), slopes)
 
 
 @late(MODEL, DISCRETISATION, OBJECTIVE, STEP_ROOM, COST_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, PATH,
@@ -80,15 +80,16 @@ def roll_out(model, steps, objective, scratch, room, forward, path, expansion, a
     total = added = worst = 0.0
     for k in range(knots + 1):
         last = k == knots
-        cost, more, violation = state_cost(model, objective, room, k, last, trial.q[k], trial.v[k], expansion.lam[k],
-                                           expansion.mu[k])
+        knot = Knot(k, last, trial.q[k], trial.v[k])
+        cost, more, violation = state_cost(model, objective, room, knot, expansion.lam[k], expansion.mu[k])
         total, added, worst = total + cost, added + more, max(worst, violation)
         if last:
             break
         if k > 0 and touches(steps, k):  # the first state is given
             more, violation = touching_cost(model, steps, scratch, k, trial.q[k])
             added, worst = added + more, max(worst, violation)
-        put_difference(*in_phase(model, steps, k), forward.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], forward.dx)
+        planned, state = (path.q[k], path.v[k]), (trial.q[k], trial.v[k])
+        put_difference(*in_phase(model, steps, k), forward.dq, planned, state, forward.dx)
         for i in range(trial.u.shape[1]):
             s = path.u[k, i] + alpha * expansion.k[k, i]
             for j in range(forward.dx.size):
@@ -97,7 +98,7 @@ def roll_out(model, steps, objective, scratch, room, forward, path, expansion, a
         total += input_cost(objective, k, trial.u[k])
         if not total + added < np.inf:
             return k, np.inf, np.inf, np.inf
-        if not advance(model, steps, scratch, k, trial.q[k], trial.v[k], trial.u[k], trial.q[k + 1], trial.v[k + 1]):
+        if not advance(model, steps, scratch, k, state, trial.u[k], (trial.q[k + 1], trial.v[k + 1])):
             return k, np.inf, np.inf, np.inf
         if steps.phases.cones.rows.size > 0:
             more, violation = contact_cost(steps, scratch, k)
@@ -120,13 +121,13 @@ def expand_costs(model, steps, objective, room, scratch, found, path, expansion)
     for k in range(knots + 1):
         if k < knots:
             total += put_input_gradient(objective, k, path.u[k], expansion.lu[k])
-        cost, more, violation = put_state_derivatives(model, objective, room, k, k == knots, path.q[k], path.v[k],
-                                                      expansion.lam[k], expansion.mu[k], found.K[k], found.C[k],
-                                                      expansion.lx[k], expansion.lxx[k])
+        cost, more, violation = put_state_derivatives(
+            model, objective, room, Knot(k, k == knots, path.q[k], path.v[k]), (expansion.lam[k], expansion.mu[k]),
+            (found.K[k], found.C[k]), (expansion.lx[k], expansion.lxx[k]))
         total, added, worst = total + cost, added + more, max(worst, violation)
         if k > 0 and touches(steps, k):
-            more, violation = add_gap_derivatives(model, steps, scratch.stage, k, path.q[k], found.K[k],
-                                                  expansion.lx[k], expansion.lxx[k])
+            more, violation = add_gap_derivatives(
+                model, steps, scratch.stage, k, path.q[k], found.K[k], (expansion.lx[k], expansion.lxx[k]))
             added, worst = added + more, max(worst, violation)
         if k < knots and steps.phases.cones.rows.size > 0:
             more, violation = add_contact_derivatives(steps, found, path.v.shape[1], k, expansion)

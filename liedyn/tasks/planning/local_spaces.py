@@ -9,7 +9,7 @@ gives
 import numpy as np
 from numba import types
 
-from liedyn.linear.linearize_states import Found, Tolerances, linearize_states
+from liedyn.linear.linearize_states import Found, Request, Tolerances, linearize_states
 from liedyn.machine.compiled.jit import CUBE, MATRIX, VECTOR, group, inline_array, kernel, late
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.forces import add_derivatives, add_driven, give_inputs
@@ -18,8 +18,9 @@ from liedyn.tasks.planning.element_forces import ELEMENTS
 from liedyn.tasks.planning.step import COORDINATES
 
 FOUND = group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, types.int64[::1], *[VECTOR] * 3)
-BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
-         group(Tolerances, *[types.float64] * 2), FOUND)
+STATES, OUTPUTS, TOLERANCES = (
+    group(State, *[MATRIX] * 4), types.int64[:, ::1], group(Tolerances, *[types.float64] * 2))
+BATCH = (types.int64, types.int64, MODEL, STATES, group(Request, COORDINATES, MATRIX, OUTPUTS, TOLERANCES), FOUND)
 one_by_one = late(*BATCH)(linearize_states.kernel)
 
 
@@ -35,17 +36,17 @@ def room_in(count, n, m, p_y, p_w, nu, outputs):
 
 @late(*BATCH, ELEMENTS, types.int64)
 @kernel
-def linearize_with_elements(begin, end, model, states, coordinates, actuators, outputs, tolerances, found, elements,
-                            first):
+def linearize_with_elements(begin, end, model, states, request, found, elements, first):
     """As `one_by_one`, with force elements; the inputs of row b are elements.u[first + b], its generalised forces are
     complete.
 
     The first outputs are the velocities, which do not depend on forces. A row whose numbers overflow has no rank.
     """
+    coordinates, actuators, outputs, tolerances = request
     n, nu = states.v.shape[1], actuators.shape[1]
     count, x, p = states.q.shape[0], found.A.shape[1], found.K.shape[2]
     of_forces = Found(found.A, np.empty((count, x, n)), found.C, np.empty((count, outputs.shape[0], n)), *found[4:])
-    one_by_one(begin, end, model, states, coordinates, np.eye(n), outputs, tolerances, of_forces)
+    one_by_one(begin, end, model, states, Request(coordinates, np.eye(n), outputs, tolerances), of_forces)
     by_q, by_v, S, every, F = np.empty((n, n)), np.empty((n, n)), np.empty((n, nu)), np.eye(nu), np.empty((n, x))
     for b in range(begin, end):
         if found.rank[b] < 0:

@@ -54,7 +54,7 @@ def shift_by_part(model, d, step, f, path, x, part):
     count, d, step = path.u.shape[0], placed(d), placed(step)
     for k in range(count):
         of_knot, e = owned_in_phase(model, d, k)
-        put_difference(of_knot, e, f.dq, path.q[k], path.v[k], path.q[k + 1], path.v[k + 1], f.dx)
+        put_difference(of_knot, e, f.dq, (path.q[k], path.v[k]), (path.q[k + 1], path.v[k + 1]), f.dx)
         if put_state(of_knot, e, step, path.q[k], path.v[k], f.dx, part):
             copy_vector(step.stage.q, path.q[k])
             copy_vector(step.stage.v, path.v[k])

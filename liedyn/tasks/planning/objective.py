@@ -28,7 +28,7 @@ from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.packed import N_LINKS, NV
 from liedyn.model.packed_records import MODEL
 from liedyn.tasks.planning.augmented_lagrangian import add_square, interval_limit
-from liedyn.tasks.reaching.target_rows import target_errors, target_rows
+from liedyn.tasks.reaching.target_rows import PackedTargets, target_errors, target_rows
 
 COORDINATE, SPEED, TARGET, PLACE = range(4)
 """Kinds of limits: the bounded quantity. PLACE and the next numbers: axes of the position of a free joint."""
@@ -51,6 +51,10 @@ CostRoom = namedtuple("CostRoom", "world masses d error J g N D E WE H")
 motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors, their derivatives by x followed by
 the errors, weighted in WE; H = E^T WE, half of the second derivatives and of the gradient."""
 
+Knot = namedtuple("Knot", "k last q v")
+"""A state of a plan: its number, true for the last one, and (q, v)."""
+
+KNOT = group(Knot, types.int64, types.boolean, VECTOR, VECTOR)
 TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
 OBJECTIVE = record(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1], types.int64,
                   TARGET_ROWS, TARGET_ROWS, types.int64[:, ::1], VECTOR, VECTOR, TARGET_ROWS, VECTOR, VECTOR)
@@ -78,14 +82,16 @@ def put_errors(model, targets, k, q, room):
     """Errors of targets at knot k; the poses remain in room.world."""
     world_positions(SCALAR, model, q, room.world)
     goal = targets.goals[row_at(targets.goals, k)]
-    target_errors(model, q, room.world, room.masses, targets.records, targets.constants, goal, room.error)
+    packed = PackedTargets(targets.records, targets.constants, goal)
+    target_errors(model, q, room.world, room.masses, packed, room.error)
 
 
 @inline
 def put_error_rows(model, targets, k, q, p, whole, room):
     """Rows E of the errors, after `put_errors`."""
     goal, rows = targets.goals[row_at(targets.goals, k)], targets.weights.size
-    target_rows(model, q, room.world, room.masses, targets.records, targets.constants, goal, room.error, room.J)
+    packed = PackedTargets(targets.records, targets.constants, goal)
+    target_rows(model, q, room.world, room.masses, packed, room.error, room.J)
     clear_rows(room.E, rows)
     if whole:
         for i in range(rows):
@@ -145,12 +151,13 @@ def input_cost(objective, k, u):
     return total
 
 
-@late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR,
+@late(MODEL, OBJECTIVE, COST_ROOM, KNOT, VECTOR, VECTOR,
       returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
-def state_cost(model, objective, room, k, last, q, v, lam, mu):
+def state_cost(model, objective, room, knot, lam, mu):
     """Cost of the state at knot k; augmented Lagrangian of its limits; their largest violation."""
-    objective, room, total, which = contents(objective), contents(room), 0.0, 1 if last else 0
+    objective, room, total, (k, last, q, v) = contents(objective), contents(room), 0.0, knot
+    which = 1 if last else 0
     if objective.rows.size > 0:
         put_deviation(model, objective, k, q, v, room)
         Q = objective.Q[which]
@@ -256,11 +263,16 @@ def add_place_rate(place, axis, j, q, N, g):
         g[i] += dot(along, (N[j - axis, i], N[j - axis + 1, i], N[j - axis + 2, i]))
 
 
-@late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX,
-      VECTOR, MATRIX, returns=types.Tuple((types.float64, types.float64, types.float64)))
+@late(MODEL, OBJECTIVE, COST_ROOM, KNOT, types.UniTuple(VECTOR, 2), types.UniTuple(MATRIX, 2),
+      types.Tuple((VECTOR, MATRIX)),
+      returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
-def put_state_derivatives(model, objective, room, k, last, q, v, lam, mu, N, X, lx, lxx):
-    """Result of `state_cost`; adds its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
+def put_state_derivatives(model, objective, room, knot, multipliers, motions, slopes):
+    """Result of `state_cost`; adds its gradient lx and Gauss-Newton matrix lxx in x = (y, w), limits included.
+
+    multipliers = (lam, mu) of limits, motions = (N, X): q and v along x; slopes = (lx, lxx).
+    """
+    (k, last, q, v), (lam, mu), (N, X), (lx, lxx) = knot, multipliers, motions, slopes
     objective, room = contents(objective), contents(room)
     p, whole = lx.size // 2, objective.whole == 1
     total = added = worst = 0.0
@@ -314,8 +326,9 @@ def put_input_gradient(objective, k, u, lu):
 
 
 @kernel_in_place
-def update_multipliers(model, objective, room, k, q, v, lam, mu):
+def update_multipliers(model, objective, room, knot, lam, mu):
     """The next multipliers of limits."""
+    k, _, q, v = knot
     if objective.bounded.weights.size > 0:
         put_errors(model, objective.bounded, k, q, room)
     for l in range(objective.low.size if k > 0 else 0):  # the first state is given

@@ -3,11 +3,11 @@ state spaces phase by phase."""
 import numpy as np
 from numba import types
 
-from liedyn.linear.linearize_states import Tolerances
+from liedyn.linear.linearize_states import Request, Tolerances
 from liedyn.linear.output_rows import MULTIPLIER
 from liedyn.linear.space import Coordinates
 from liedyn.machine.compiled.by_address import contents
-from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.dynamics.nullspace import OK
 from liedyn.mechanics.dynamics.state import State
@@ -16,7 +16,9 @@ from liedyn.mechanics.tree.rnea_derivatives import derivatives_size, rnea_deriva
 from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.model.packed_records import MODEL
 from liedyn.tasks.planning.element_forces import has_elements
-from liedyn.tasks.planning.local_spaces import FOUND, linearize_with_elements, one_by_one, room_in
+from liedyn.tasks.planning.local_spaces import (
+    FOUND, OUTPUTS, STATES, TOLERANCES, linearize_with_elements, one_by_one, room_in,
+)
 from liedyn.tasks.planning.phases import put_closed, touches
 from liedyn.tasks.planning.step import (
     DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, owned_in_phase,
@@ -24,10 +26,11 @@ from liedyn.tasks.planning.step import (
 )
 
 
-@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[types.UniTuple(VECTOR, 2)] * 2, returns=types.boolean)
 @kernel
-def touch(model, steps, scratch, k, q, v, q_next, v_next):
-    """(q_next, v_next) at the beginning of the phase after knot k, from (q, v); False if there is no such state."""
+def touch(model, steps, scratch, k, state, after):
+    """after = (q, v) at the beginning of the phase after knot k, from a state (q, v); False if there is none."""
+    (q, v), (q_next, v_next) = state, after
     closed, e = owned_in_phase(model, steps, k + 1)
     held = PackedModel(e.configuration, model.floats)
     if not put_closed(held, e, owned_stage_of(scratch.stage, e.choosable[0]), q, steps.rank_tolerance):
@@ -70,14 +73,14 @@ def close_knots(model, steps, scratch, path, first):
 
 
 @kernel_in_place
-def advance(model, steps, scratch, k, q, v, u, q_next, v_next):
-    """(q_next, v_next) after knot k: by a step, or by a phase change; False if there is no solution."""
+def advance(model, steps, scratch, k, state, u, after):
+    """after = (q, v) after a state (q, v) of knot k: by a step, or by a phase change; False if there is no solution."""
     if steps.phases.counts.shape[0] == 0:
-        return make_step(model, steps, scratch, q, v, u, q_next, v_next)
+        return make_step(model, steps, scratch, state, u, after)
     if touches(steps, k):
-        return touch(model, steps, scratch, k, q, v, q_next, v_next)
+        return touch(model, steps, scratch, k, state, after)
     of_knot, e = in_phase(model, steps, k)
-    return make_step(of_knot, e, scratch, q, v, u, q_next, v_next)
+    return make_step(of_knot, e, scratch, state, u, after)
 
 
 @inline_array
@@ -120,15 +123,16 @@ def put_whole(steps, found, b, row, whole):
     whole.rank[row] = found.rank[b]
 
 
-@late(MODEL, DISCRETISATION, group(State, *[MATRIX] * 4), types.int64[:, ::1], group(Tolerances, *[types.float64] * 2),
-      types.int64, types.int64, types.int64, FOUND, returns=types.int64)
+@late(MODEL, DISCRETISATION, STATES, types.Tuple((OUTPUTS, TOLERANCES)), types.UniTuple(types.int64, 3), FOUND,
+      returns=types.int64)
 @kernel
-def linearize_phases(model, steps, states, outputs, tolerances, knots, begin, end, whole):
+def linearize_phases(model, steps, states, asked, rows, whole):
     """Local state spaces of the rows from `begin` to `end`, phase by phase; returns the first row without one, or
     `end`.
 
-    The rows are stages of `knots` rows each.
+    asked = (outputs, tolerances); rows = (knots, begin, end): stages of `knots` rows each.
     """
+    (outputs, tolerances), (knots, begin, end) = asked, rows
     n, m, row = states.v.shape[1], model.ints[N_ROWS], begin
     if begin >= knots:  # contact forces are those at the beginning of a step
         outputs = outputs[:n]
@@ -140,11 +144,11 @@ def linearize_phases(model, steps, states, outputs, tolerances, knots, begin, en
             last += 1
         part = State(states.q[row:last], states.v[row:last], states.tau[row:last], states.f_ext[row:last])
         found = room_in(last - row, n, m, e.places.size, e.speeds.size, steps.actuators.shape[1], outputs.shape[0])
+        request = Request(coordinates_in(n, e), steps.actuators, outputs, tolerances)
         if has_elements(steps):
-            linearize_with_elements(0, last - row, closed, part, coordinates_in(n, e), steps.actuators, outputs,
-                                    tolerances, found, contents(steps.elements), row)
+            linearize_with_elements(0, last - row, closed, part, request, found, contents(steps.elements), row)
         else:
-            one_by_one(0, last - row, closed, part, coordinates_in(n, e), steps.actuators, outputs, tolerances, found)
+            one_by_one(0, last - row, closed, part, request, found)
         for b in range(last - row):
             if found.rank[b] < 0:
                 return row + b
@@ -173,17 +177,19 @@ def multipliers_of(rows):
     return outputs
 
 
-@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, returns=types.boolean)
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, types.UniTuple(VECTOR, 2), types.UniTuple(MATRIX, 2), MATRIX,
+      returns=types.boolean)
 @kernel
-def put_touch_derivatives(model, steps, scratch, k, q, v, N, X, A):
-    """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities.
+def put_touch_derivatives(model, steps, scratch, k, state, motions, A):
+    """A (2 n, 2 n) of `touch` from a state (q, v) with motions N of its coordinates and X of its velocities.
 
     In X the velocities are followed by the multipliers of contacts, which become those of the impulses.
     """
+    (q, v), (N, X) = state, motions
     n, m = v.size, model.ints[N_ROWS]
     after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
     v_after = np.empty(n)
-    if not touch(model, steps, scratch, k, q, v, after.q[0], v_after):
+    if not touch(model, steps, scratch, k, state, (after.q[0], v_after)):
         return False
     closed, e = owned_in_phase(model, steps, k + 1)
     at_rest, p, w = PackedModel(closed.ints, steps.phases.rest), e.places.size, e.speeds.size
@@ -195,8 +201,9 @@ def put_touch_derivatives(model, steps, scratch, k, q, v, N, X, A):
             after.tau[0, i] += M[i, j] * v[j]
     rows = steps.phases.cones.rows
     found = room_in(1, n, m, p, w, n, rows.size)
-    one_by_one(0, 1, at_rest, after, coordinates_in(n, e), np.eye(n), multipliers_of(rows),
-               Tolerances(np.inf, steps.rank_tolerance), found)
+    request = Request(
+        coordinates_in(n, e), np.eye(n), multipliers_of(rows), Tolerances(np.inf, steps.rank_tolerance))
+    one_by_one(0, 1, at_rest, after, request, found)
     if found.rank[0] < 0:
         return False
     # y of the next phase is constant: Y by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-

@@ -25,7 +25,7 @@ from liedyn.motion.discrete_steps import CLASSICAL, EULER, MIDPOINT
 from liedyn.motion.step_curvature import curvature_room
 from liedyn.tasks.planning.backward_pass import InputBox, backward_room
 from liedyn.tasks.planning.ddp_search import (
-    FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+    FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Plans, Rooms, raise_multipliers, search,
 )
 from liedyn.tasks.planning.element_forces import elements_of
 from liedyn.tasks.planning.expansion import Expansion, Path, stage_room
@@ -329,7 +329,8 @@ class Solver:
             last = made + part == iterations
             with self._slices.timed(part):
                 status = search(
-                    self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion, self.rooms,
+                    self.model, self.discretisation, self.objective, Plans(self.path, self.trial, self.expansion),
+                    self.rooms,
                     options._replace(iterations=part, roll=GO_ON if made else options.roll,
                                      finish=options.finish if last else 0),
                     Log(*(each[made:] for each in log[:5]), *log[5:]))

@@ -153,10 +153,12 @@ def put_rates(model, d, r, q, v):
     return finite
 
 
-@late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 5, returns=types.boolean)
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.UniTuple(VECTOR, 2), VECTOR, types.UniTuple(VECTOR, 2),
+      returns=types.boolean)
 @kernel_in_place
-def make_step(model, d, r, q, v, u, q_next, v_next):
-    """(q_next, v_next) after a step from (q, v) under inputs u; False if it has no solution."""
+def make_step(model, d, r, state, u, after):
+    """after = (q, v) after a step from a state (q, v) under inputs u; False if it has no solution."""
+    (q, v), (q_next, v_next) = state, after
     put_forces(d.actuators, u, r.tau)
     for i in range(r.sum.size):
         r.sum[i] = 0.0

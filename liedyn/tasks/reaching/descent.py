@@ -18,7 +18,7 @@ from liedyn.tasks.reaching.reaching_problem import (
     LARGEST_STEP, close_within, evaluate, put_loops, reached_level, within,
 )
 from liedyn.tasks.reaching.reaching_steps import Task, bounded_step, hold_levels
-from liedyn.tasks.reaching.target_rows import target_errors, target_rows
+from liedyn.tasks.reaching.target_rows import PackedTargets, target_errors, target_rows
 
 DAMPING, LEAST, MOST = 0.1, 1e-9, 1e8
 """First damping, relative to the squared error; its bounds."""
@@ -54,7 +54,8 @@ def gain(floors, merit, trial):
 @kernel_in_place
 def put_targets(model, problem, room, goal, q):
     """Weighted rows and errors of targets; needs pose and errors of q."""
-    target_rows(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error, room.J)
+    packed = PackedTargets(problem.records, problem.constants, goal)
+    target_rows(model, q, room.world, room.masses, packed, room.error, room.J)
     for i in range(problem.weights.size):
         room.e[i] = problem.weights[i] * room.error[i]
         for j in range(room.d.size):
@@ -89,13 +90,13 @@ def bent(problem, count, room):
 
 
 @kernel_in_place
-def straighten(model, problem, goal, posture, room):
+def straighten(model, problem, aim, room):
     """Corrects the trial so that all levels but the last have the errors predicted by the step; True if it is closed.
 
     A step along the later levels changes the earlier ones to second order. If that counted against it, the later levels
     would only creep (Maratos effect; Nocedal and Wright 2006, 15.5, with this second-order correction).
     """
-    n, count, q = room.d.size, followed_rows(problem, posture.size > 0), room.trial
+    n, count, q = room.d.size, followed_rows(problem, aim.posture.size > 0), room.trial
     way, size, floor = largest_size(room.d), 0.0, np.inf
     for level in range(problem.floors.size):
         floor = min(floor, EXACT * problem.floors[level])
@@ -107,7 +108,7 @@ def straighten(model, problem, goal, posture, room):
         if off <= floor or not off <= size * way * way:
             break
         copy_to(room.trial_error, room.error)
-        put_targets(model, problem, room, goal, q)
+        put_targets(model, problem, room, aim.goal, q)
         turn_free_rows(model, q, room.J, True)
         if room.g.size > 0:
             put_loops(model, q, room)
@@ -125,7 +126,7 @@ def straighten(model, problem, goal, posture, room):
         within(problem, q)
         if not close_within(model, problem, room, q):
             return False
-        evaluate(model, problem, goal, posture, room, q, room.trial_error, room.trial_merit)
+        evaluate(model, problem, aim, room, q, room.trial_error, room.trial_merit)
     return True
 
 
@@ -164,17 +165,17 @@ def farthest(problem, room):
 
 
 @kernel_in_place
-def propose(model, problem, posture, damping, careful, room, goal, q):
+def propose(model, problem, aim, damping, careful, room, q):
     """The next step, room.d; needs pose and errors of q. Returns the fraction to which it was shortened."""
     n, levels = room.d.size, problem.ends.size
-    put_targets(model, problem, room, goal, q)
+    put_targets(model, problem, room, aim.goal, q)
     turn_free_rows(model, q, room.J, True)
     put_bounds(problem, room, q)
     if room.g.size > 0:
         put_loops(model, q, room)
-    toward = room.toward if posture.size > 0 else room.toward[:0]
-    if posture.size > 0:
-        displacement(model, q, posture, toward)
+    toward = room.toward if aim.posture.size > 0 else room.toward[:0]
+    if aim.posture.size > 0:
+        displacement(model, q, aim.posture, toward)
         for j in range(n):
             toward[j] /= 1.0 + damping
     put_squares(problem, room)
@@ -195,17 +196,17 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
 
 
 @kernel_in_place
-def attempt(model, problem, goal, posture, room, q):
+def attempt(model, problem, aim, room, q):
     """Tries the step room.d from q: the relative improvement of the first level that changes."""
     levels = problem.ends.size
     displace(model, q, room.d, room.trial)
     within(problem, room.trial)
     if not close_within(model, problem, room, room.trial):
         return -1.0
-    evaluate(model, problem, goal, posture, room, room.trial, room.trial_error, room.trial_merit)
-    if followed_rows(problem, posture.size > 0) > 0:
+    evaluate(model, problem, aim, room, room.trial, room.trial_error, room.trial_merit)
+    if followed_rows(problem, aim.posture.size > 0) > 0:
         copy_to(room.error, room.kept_error)
-        closed = straighten(model, problem, goal, posture, room)
+        closed = straighten(model, problem, aim, room)
         copy_to(room.kept_error, room.error)
         if not closed:
             return -1.0
@@ -213,7 +214,7 @@ def attempt(model, problem, goal, posture, room, q):
 
 
 @kernel_in_place
-def descend(model, problem, goal, posture, iterations, enough, room, q):
+def descend(model, problem, aim, iterations, enough, room, q):
     """Moves a closed q within its limits to a local minimum of the errors; (are the targets reached?, iterations).
 
     It ends if all targets are reached and there is no posture, or if a step improves by less than the fraction
@@ -222,16 +223,16 @@ def descend(model, problem, goal, posture, iterations, enough, room, q):
     """
     damping, levels = DAMPING, problem.ends.size
     world_positions(SCALAR, model, q, room.world)
-    evaluate(model, problem, goal, posture, room, q, room.error, room.merit)
+    evaluate(model, problem, aim, room, q, room.error, room.merit)
     count, careful = 0, False
     while count < iterations:
-        if posture.size == 0 and reached_level(problem, room.error, levels):
+        if aim.posture.size == 0 and reached_level(problem, room.error, levels):
             break
         count += 1
-        part = propose(model, problem, posture, damping, careful, room, goal, q)
+        part = propose(model, problem, aim, damping, careful, room, q)
         if not largest_size(room.d) > SMALLEST_STEP:
             break
-        gained = attempt(model, problem, goal, posture, room, q)
+        gained = attempt(model, problem, aim, room, q)
         if gained > 0.0:
             copy_to(room.trial, q)
             copy_to(room.trial_error, room.error)
@@ -246,5 +247,6 @@ def descend(model, problem, goal, posture, iterations, enough, room, q):
                 break
             world_positions(SCALAR, model, q, room.world)
             if problem.records.shape[0] > 0:  # data of the pose that targets use, such as masses
-                target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error)
+                packed = PackedTargets(problem.records, problem.constants, aim.goal)
+                target_errors(model, q, room.world, room.masses, packed, room.error)
     return reached_level(problem, room.error, levels), count

@@ -35,7 +35,7 @@ from liedyn.tasks.reaching.quadratic import InfeasibleError, solve
 from liedyn.tasks.reaching.reaching_problem import HELD, PLACE, room_for
 from liedyn.tasks.reaching.reaching_steps import Task, bounded_step
 from liedyn.tasks.reaching.solve import SHARED, held, rows_for_targets
-from liedyn.tasks.reaching.target_rows import target_errors
+from liedyn.tasks.reaching.target_rows import PackedTargets, target_errors
 from liedyn.tasks.reaching.targets import checked
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ CONTRADICTION = 1e-8
 def put_motion(model, problem, goal, still, pace, room, drift, q):
     """Rows of targets with rate times their errors, and rows of loops with G v = -g; `drift` (m) is scratch."""
     world_positions(SCALAR, model, q, room.world)
-    target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error)
+    targets = PackedTargets(problem.records, problem.constants, goal)
+    target_errors(model, q, room.world, room.masses, targets, room.error)
     put_targets(model, problem, room, goal, q)
     world_velocities(SCALAR, model, still, room.world)
     residual_rows(model, q, room.world, room.g)
@@ -287,9 +288,9 @@ def _by_solver(terms, problem, has_posture, damping, inequalities, solver):
     fixed, begin, v = [loops], 0, None
     for end in problem.ends:
         J, e = targets[begin:end, :n], targets[begin:end, n]
-        v = solve(J, -e, damping, np.vstack(fixed), low, up, inequalities, solver)
+        v = solve(J, -e, damping, np.vstack(fixed), (low, up), inequalities, solver)
         fixed.append(np.column_stack([J, J @ v]))
         begin = end
     if has_posture:
-        v = solve(np.eye(n), toward, 0.0, np.vstack(fixed), low, up, inequalities, solver)
+        v = solve(np.eye(n), toward, 0.0, np.vstack(fixed), (low, up), inequalities, solver)
     return v

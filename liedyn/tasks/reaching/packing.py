@@ -17,7 +17,8 @@ from liedyn.model.remembered import remembered
 from liedyn.tasks.reaching.goals import weight_of
 from liedyn.tasks.reaching.reaching_problem import FINE, Problem, room_for
 from liedyn.tasks.reaching.target_rows import (
-    CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, LEVEL, ORIENTATION, POINT, RECORD, ROW, ROWS, target_errors, target_rows,
+    CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, LEVEL, ORIENTATION, POINT, RECORD, ROW, ROWS, PackedTargets, target_errors,
+    target_rows,
 )
 from liedyn.tasks.reaching.targets import GROUND, Target
 
@@ -152,14 +153,16 @@ def _limits(robot):
 
 
 @batch
-def target_states(begin, end, model, q, goals, problem, errors, J):
-    """Errors (count, r) and rows (count, r, nv) of targets at each q."""
+def target_states(begin, end, model, q, goals, problem, found):
+    """found = errors (count, r) and rows (count, r, nv) of targets at each q."""
+    errors, J = found
     model = PackedModel(model.ints, model.floats.copy())
     room = room_for(model, problem.weights.size, problem.ends.size)
     for b in range(begin, end):
         world_positions(SCALAR, model, q[b], room.world)
-        target_errors(model, q[b], room.world, room.masses, problem.records, problem.constants, goals[b], errors[b])
-        target_rows(model, q[b], room.world, room.masses, problem.records, problem.constants, goals[b], errors[b], J[b])
+        targets = PackedTargets(problem.records, problem.constants, goals[b])
+        target_errors(model, q[b], room.world, room.masses, targets, errors[b])
+        target_rows(model, q[b], room.world, room.masses, targets, errors[b], J[b])
 
 
 def evaluate_packed(robot, packed, lead, q):
@@ -169,7 +172,7 @@ def evaluate_packed(robot, packed, lead, q):
     q = np.broadcast_to(q.reshape((*lead, robot.nq)), (*shape, robot.nq)).reshape(count, robot.nq)
     goals = np.broadcast_to(packed.goals, (*shape, packed.goals.shape[-1])).reshape(count, packed.goals.shape[-1])
     errors, J = np.empty((count, r)), np.empty((count, r, robot.nv))
-    target_states(robot.packed, q.copy(), goals.copy(), packed.problem, errors, J)
+    target_states(robot.packed, q.copy(), goals.copy(), packed.problem, (errors, J))
     raise_errors(packed.functions)
     return errors.reshape((*shape, r)), J.reshape((*shape, r, robot.nv))
 

@@ -33,7 +33,7 @@ class InfeasibleError(LiedynError):
 
 
 class Quadratic(NamedTuple):
-    """The x that minimises x^T P x / 2 + c^T x with A x = b, c_low <= C x <= c_up and low <= x <= up."""
+    """The x that minimises x^T P x / 2 + c^T x with A x = b, c_low <= C x <= c_up and bounds = (low, up)."""
 
     P: np.ndarray
     c: np.ndarray
@@ -46,14 +46,14 @@ class Quadratic(NamedTuple):
     up: np.ndarray
 
 
-def solve(J, goal, damping, equations, low, up, inequalities, solver):
-    """The x that minimises |J x - goal|^2 + damping |x|^2 with [A | b] = `equations` and low <= x <= up.
+def solve(J, goal, damping, equations, bounds, inequalities, solver):
+    """The x that minimises |J x - goal|^2 + damping |x|^2 with [A | b] = `equations` and bounds = (low, up).
 
     Raises InfeasibleError if there is no solution. Raises LiedynError if the solver is not installed.
     """
     A, b = independent(equations)
     P, c = J.T @ J + damping * np.eye(J.shape[1]), -J.T @ goal
-    program = Quadratic(P, c, A, b, *(inequalities or (None, None, None)), low, up)
+    program = Quadratic(P, c, A, b, *(inequalities or (None, None, None)), *bounds)
     x = (_piqp if solver == "piqp" else _qpsolvers)(program, solver)
     if x is None:
         raise InfeasibleError(f"{solver} finds no velocity that satisfies loops, limits and inequalities")

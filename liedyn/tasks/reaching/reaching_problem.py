@@ -1,4 +1,5 @@
 """The data and arrays of a search of inverse kinematics, and the closing and evaluation of configurations."""
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from liedyn.mechanics.tree.places import displace, displacement, turn_free_rows
 from liedyn.model.constraint_records import ranking_of
 from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
 from liedyn.tasks.reaching.reaching_steps import StepRoom, close_step, step_room
-from liedyn.tasks.reaching.target_rows import LEVEL, ROW, ROWS, target_errors
+from liedyn.tasks.reaching.target_rows import LEVEL, ROW, ROWS, PackedTargets, target_errors
 
 LARGEST_STEP = 0.5
 """Largest change of a coordinate in one step [rad or m]; unlimited for lengths outside loops, as these act linearly."""
@@ -189,10 +190,15 @@ def reached_level(problem, error, level):
     return True
 
 
+Aim = namedtuple("Aim", "goal posture")
+"""What targets want, as for `target_errors`, and the posture (nq, or empty)."""
+
+
 @kernel_in_place
-def evaluate(model, problem, goal, posture, room, q, error, merit):
-    """Errors of targets, and squared errors of levels and of the posture (nq, or empty); needs the pose of q."""
-    target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, error)
+def evaluate(model, problem, aim, room, q, error, merit):
+    """Errors of targets, and squared errors of levels and of the posture; needs the pose of q."""
+    targets = PackedTargets(problem.records, problem.constants, aim.goal)
+    target_errors(model, q, room.world, room.masses, targets, error)
     begin, levels = 0, problem.ends.size
     for level in range(levels):
         merit[level] = 0.0
@@ -200,7 +206,7 @@ def evaluate(model, problem, goal, posture, room, q, error, merit):
             merit[level] += (problem.weights[k] * error[k]) ** 2
         begin = problem.ends[level]
     merit[levels] = 0.0
-    if posture.size > 0:
-        displacement(model, q, posture, room.closing)
+    if aim.posture.size > 0:
+        displacement(model, q, aim.posture, room.closing)
         for j in range(room.closing.size):
             merit[levels] += room.closing[j] * room.closing[j]

@@ -17,7 +17,9 @@ from liedyn.mechanics.tree.places import displace, displacement
 from liedyn.model.calls.batches import batch
 from liedyn.model.packed import PackedModel
 from liedyn.tasks.reaching.descent import descend, gain
-from liedyn.tasks.reaching.reaching_problem import close_within, evaluate, first_levels, reached_level, room_for, within
+from liedyn.tasks.reaching.reaching_problem import (
+    Aim, close_within, evaluate, first_levels, reached_level, room_for, within,
+)
 
 REFLECTIONS = 5
 """Number of reflections from which a stalled descent continues."""
@@ -58,31 +60,32 @@ def go_to(model, problem, start, room, q):
         displace(model, q, room.d, q)
         within(problem, q)
     else:
-        descend(model, first_levels(problem, 0), start, start, WALK, ENOUGH, room, q)
+        descend(model, first_levels(problem, 0), Aim(start, start), WALK, ENOUGH, room, q)
 
 
 @kernel_in_place
-def settle(model, problem, goal, posture, iterations, room, q):
+def settle(model, problem, aim, iterations, room, q):
     """From the result of the search to the minimum with lower priorities and posture; returns the iterations.
 
     Errors of the first priority that these cause are corrected.
     """
     was_reached = reached_level(problem, room.error, 0)
-    _, total = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
+    _, total = descend(model, problem, aim, iterations, NO_MORE, room, q)
     if was_reached and not reached_level(problem, room.error, 0):
-        total += descend(model, first_levels(problem, 1), goal, posture[:0], iterations, NO_MORE, room, q)[1]
-        evaluate(model, problem, goal, posture, room, q, room.error, room.merit)
+        no_posture = Aim(aim.goal, aim.posture[:0])
+        total += descend(model, first_levels(problem, 1), no_posture, iterations, NO_MORE, room, q)[1]
+        evaluate(model, problem, aim, room, q, room.error, room.merit)
     return total
 
 
 @kernel
-def search(model, problem, goal, posture, starts, iterations, room, q):
+def search(model, problem, aim, starts, iterations, room, q):
     """Moves a closed q to the best of all descents; (are all targets reached?, iterations, number of other starts)."""
     first, best, merit, other = q.copy(), q.copy(), np.full_like(room.merit, np.inf), np.empty_like(q)
-    error, total, used = room.error.copy(), 0, 0
+    error, total, used, no_posture = room.error.copy(), 0, 0, Aim(aim.goal, aim.posture[:0])
     while True:
         for tries in range(1 + REFLECTIONS):
-            reached, count = descend(model, problem, goal, posture[:0], iterations, ENOUGH, room, q)
+            reached, count = descend(model, problem, no_posture, iterations, ENOUGH, room, q)
             enough = reached_level(problem, room.error, 0)
             total += count
             if used == 0 and tries == 0 or gain(problem.floors, merit, room.merit) > 0.0:
@@ -98,10 +101,10 @@ def search(model, problem, goal, posture, starts, iterations, room, q):
         q[:] = first
         go_to(model, problem, starts[used], room, q)
         used += 1
-    if not reached or posture.size > 0:
+    if not reached or aim.posture.size > 0:
         q[:] = best
         room.error[:] = error
-        total += settle(model, problem, goal, posture, iterations, room, q)
+        total += settle(model, problem, aim, iterations, room, q)
     return reached_level(problem, room.error, problem.ends.size), total, used
 
 
@@ -148,7 +151,7 @@ def search_states(begin, end, model, rows, problem, starts, effort):
             status[b] = -1
             continue
         reached, rows.counts[b], rows.restarts[b] = search(
-            model, problem, rows.goals[b], rows.posture[b], starts, effort.iterations, room, q[b])
+            model, problem, Aim(rows.goals[b], rows.posture[b]), starts, effort.iterations, room, q[b])
         status[b] = 1 if reached else 0
         rows.errors[b] = room.error
         budget -= 1 + rows.counts[b]

@@ -203,7 +203,7 @@ def inverse_kinematics(robot: Robot, targets: Target | Sequence[Target], q0: Arr
 
     search(slice(None))
     if (status < 0).any():
-        _close_starts(robot, lead, start, q, status, search, path, packed.problem.fixed)
+        _close_starts(robot, lead, start, (q, status), search, path, packed.problem.fixed)
     functions = robot.functions | packed.functions
     (forget_errors if (status == 1).all() else raise_errors)(functions)
     found = InverseKinematics(
@@ -272,8 +272,9 @@ def rows_for_targets(robot, packed, q, posture, name):
     return lead, q, spread(rows[1], own) if len(rows) > 1 else np.empty((count, 0)), spread(packed.goals, wanted)
 
 
-def _close_starts(robot, lead, start, q, status, search, path, fixed):
+def _close_starts(robot, lead, start, rows_of, search, path, fixed):
     """Searches again from starts that the library's assembly has closed, with held coordinates at their values."""
+    q, status = rows_of
     rows = np.flatnonzero(status < 0)
     for b in rows:
         with of_the_batch(lead, b):

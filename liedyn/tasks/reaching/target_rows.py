@@ -12,6 +12,7 @@ where u = R x is the present axis, d its goal, w = d x u = s n, c = d . u, f = t
 norm of e is an angle [rad] or a distance [m]. A user's target computes e and its rows in its own functions.
 """
 import math
+from collections import namedtuple
 
 from liedyn.lie.algebra import add, cross, dot, neg, rotate, rotate_rotation, scale, sub, unrotate
 from liedyn.lie.exponential import so3_left_jacobian_inverse, so3_log
@@ -108,12 +109,16 @@ def place_of(model, world, masses, record, constants, at):
     return add(p, rotate(R, get3(SCALAR, constants, at)))
 
 
+PackedTargets = namedtuple("PackedTargets", "records constants goal")
+"""Records (count, RECORD) of targets, points and axes in their bodies (3 count), and what is wanted (GOAL count)."""
+
+
 @kernel_in_place
-def target_errors(model, q, world, masses, records, constants, goal, error):
+def target_errors(model, q, world, masses, targets, error):
     """error (rows) of all targets; needs `world_positions`; `masses` (4 links) is computed if a target needs it.
 
-    `records` (count, RECORD), `constants` (3 count): points and axes in their bodies, `goal` (GOAL count).
     """
+    records, constants, goal = targets
     for t in range(records.shape[0]):
         if records[t, KIND] == CENTER_OF_MASS:
             put_masses(model, world, masses)
@@ -192,8 +197,9 @@ def put_mass_columns(model, world, masses, record, J):
 
 
 @kernel_in_place
-def target_rows(model, q, world, masses, records, constants, goal, error, J):
+def target_rows(model, q, world, masses, targets, error, J):
     """J (rows, nv), the exact derivatives of `target_errors`, which has been called at the same q."""
+    records, constants, goal = targets
     J[:] = 0.0
     for t in range(records.shape[0]):
         record = records[t]

@@ -184,8 +184,9 @@ def perturbed(p, d, x, x_dot, y, y_q, y_dot_q):
 
 
 @inline
-def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
-    """dpsi/dq, dphi/dq, dphi/dv (m, nv) of an active contact; needs positions to accelerations in `work`."""
+def derivatives(model, l, q, v, a, work, slopes):
+    """slopes = (dpsi/dq, dphi/dq, dphi/dv) (m, nv) of an active contact; needs positions to accelerations in `work`."""
+    psi_q, phi_q, phi_v = slopes
     kind = loop_kind(model, l)
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
@@ -284,11 +285,11 @@ def varied_jets(model, work, variations, l, with_rates):
 
 
 @inline
-def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
+def vary_rows(model, l, motion, links, columns, part, b, out):
     """out[:, block b] of an active contact: variations of its velocities (part 2) or accelerations (part 3)."""
     width = out.shape[1] // WIDTH
     first, count = present_rows(model, l)
-    rows = varied_jets(model, work, variations, l, part == 3)
+    rows = varied_jets(model, links.world, links.variations, l, part == 3)
     for k in range(count):
         store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
 

@@ -53,7 +53,8 @@ def fill_derivatives(model, l, q, v, a):
 
 
 @inline
-def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
+def derivatives(model, l, q, v, a, work, slopes):
+    psi_q, phi_q, phi_v = slopes
     n, (first, count), scratch = dof_total(model), loop_rows(model, l), fill_derivatives(model, l, q, v, a)
     for r in range(count):
         for j in range(n):
@@ -96,7 +97,8 @@ def add_row_product(model, k, n, A, b, sign, out, at):
 
 
 @inline
-def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
+def vary_rows(model, l, motion, links, columns, part, b, out):
+    (q, v, a), (N, X) = motion, columns
     n, width, (first, count) = dof_total(model), out.shape[1] // WIDTH, loop_rows(model, l)
     scratch = fill_derivatives(model, l, q, v, a)
     for r in range(count):

@@ -279,39 +279,40 @@ def vary_rows(model, l, virtual, b, x, out):
 
 
 @kernel_in_place
-def vary_cut_velocities(lane, model, work, cuts, variations, virtual, b, psi):
+def vary_cut_velocities(lane, model, links, virtual, b, psi):
     """psi[:, block b]: rows of `cut_velocity_kernel` applied to the variations of the relative twists."""
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
-            C, v, a = cut_state(lane, model, work, cuts, l, virtual)
-            eta, dv, _ = side_variations(lane, model, work, variations, l)
+            C, v, a = cut_state(lane, model, links.world, links.cuts, l, virtual)
+            eta, dv, _ = side_variations(lane, model, links.world, links.variations, l)
             # only the first result is used, so dv stands for da
             x, _ = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, dv)
             vary_rows(model, l, virtual, b, x, psi)
 
 
 @kernel_in_place
-def vary_cut_accelerations(lane, model, work, cuts, variations, virtual, b, phi):
+def vary_cut_accelerations(lane, model, links, virtual, b, phi):
     """phi[:, block b]: rows of `cut_bias_kernel` applied to the variations of the relative twists' rates."""
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
-            C, v, a = cut_state(lane, model, work, cuts, l, virtual)
-            eta, dv, da = side_variations(lane, model, work, variations, l)
+            C, v, a = cut_state(lane, model, links.world, links.cuts, l, virtual)
+            eta, dv, da = side_variations(lane, model, links.world, links.variations, l)
             _, x = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, da)
             vary_rows(model, l, virtual, b, x, phi)
 
 
 @kernel_in_place
-def vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance):
+def vary_cut_wrenches(lane, model, links, b, shares, balance):
     """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it.
 
     For shared columns, the share that acts on a link carrying the whole loop is handed over (`vary_forces`).
     """
+    cuts, variations = links.cuts, links.variations
     for l in range(loop_count(model)):
         if counts(model, l, False):
             C, F = get_pose(lane, cuts, CUT * l), get6(lane, cuts, CUT * l + PULL)
             dF_a, dF_b = wrench_variations(model, l, loop_kind(model, l), C, F, zero6(LANES), variations)
             ja, jb = path_ends(model, l)
             (link_a, link_b), i = loop_links(model, l), dof_link(model, max(ja, jb))  # i is a link of the loop's group
-            vary_push(variations, link_a, hand_over(lane, model, work, shares, i, link_a, dF_a, b, variations, balance))
-            vary_push(variations, link_b, hand_over(lane, model, work, shares, i, link_b, dF_b, b, variations, balance))
+            vary_push(variations, link_a, hand_over(lane, model, links, shares, i, link_a, dF_a, b, balance))
+            vary_push(variations, link_b, hand_over(lane, model, links, shares, i, link_b, dF_b, b, balance))

@@ -33,6 +33,7 @@ from liedyn.machine.linalg.vectors import inner
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, rank_of_rows, ranks
 from liedyn.mechanics.constraints.constraint_rows import derivative_rows, force_derivative_rows, jacobian_rows
+from liedyn.mechanics.dynamics.state import Motion
 from liedyn.mechanics.elements.generalized import energy_slope
 from liedyn.mechanics.tree.configuration import difference_kernel
 from liedyn.mechanics.tree.rnea import rnea
@@ -60,23 +61,25 @@ def make_derivatives(model, work):
 
 
 @kernel_in_place
-def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, derivatives):
+def put_mechanism_derivatives(model, f_ext, motion, G, M, derivatives):
     """G, M and all derivatives, except those of inputs and force elements, which are set to zero."""
+    q, v, a, lam = motion
     world_motion(SCALAR, model, q, v, a, derivatives.work)
     jacobian_rows(model, q, derivatives.work, G)
-    derivative_rows(model, q, v, a, derivatives.work, derivatives.psi_q, derivatives.phi_q, derivatives.phi_v)
-    composite_derivatives(SCALAR, model, q, f_ext, derivatives.work, derivatives.ignored, derivatives.ID_q,
-                          derivatives.ID_v, M)
+    slopes = derivatives.psi_q, derivatives.phi_q, derivatives.phi_v
+    derivative_rows(model, q, v, a, derivatives.work, slopes)
+    found = derivatives.ignored, derivatives.ID_q, derivatives.ID_v, M
+    composite_derivatives(SCALAR, model, q, f_ext, derivatives.work, found)
     for zero in (derivatives.force_q, derivatives.tau_q, derivatives.tau_v):
         zero[:] = 0.0
     force_derivative_rows(model, q, derivatives.work, lam, derivatives.force_q)
 
 
 @kernel_in_place
-def put_derivatives(model, settings, work, t, q, v, a, lam, derivatives):
+def put_derivatives(model, settings, work, t, motion, derivatives):
     """All derivatives at a state; the time of moving constraints, work.M and work.G must be up to date."""
-    put_mechanism_derivatives(model, work.f_ext, q, v, a, lam, work.G, work.M, derivatives)
-    add_feedback(settings, work, t, q, v, derivatives.tau_q, derivatives.tau_v)
+    put_mechanism_derivatives(model, work.f_ext, motion, work.G, work.M, derivatives)
+    add_feedback(settings, work, t, motion.q, motion.v, derivatives.tau_q, derivatives.tau_v)
 
 
 @kernel_in_place
@@ -152,12 +155,12 @@ class RightInverse:
         return dv - self.of(self.G, self.marks[1]) @ (self.G @ dv + self.psi_q @ dq)
 
 
-def at_energy(robot, q, v, h, M, inverse, dq, dv):
+def at_energy(robot, q, v, h, M, inverse, variation):
     """(dq', dv') if the projection also restores the energy, E(q', v') = E_0 + W; W are the last two columns.
 
     The correction is a multiple s of the direction e of `correct_energy`: ds = (dW - dE) / (dE along e).
     """
-    rest = np.zeros(len(v))
+    rest, (dq, dv) = np.zeros(len(v)), variation
     fall = rnea(robot, q, rest, rest)
     if robot.elements is not None:
         fall += energy_slope(robot, q)[0]
@@ -189,7 +192,7 @@ def right_side_jacobian(run, settings, t, h, center, y):
     work, n = run.x, run.robot.nv
     q, v, a, lam = (part[1].copy() for part in (run.single.q, run.single.v, run.single.a, run.single.lam))
     derivatives = make_derivatives(run.packed, work)
-    put_derivatives(run.packed, settings, work, t, q, v, a, lam, derivatives)
+    put_derivatives(run.packed, settings, work, t, Motion(q, v, a, lam), derivatives)
     dq, dv, J = np.zeros((n, 2 * n + 2)), np.zeros((n, 2 * n + 2)), np.empty((2 * n + 2, 2 * n + 2))
     dq[:, :n], dv[:, n:2 * n] = jacobian_by_exponent(run.packed, y[:n]), np.eye(n)
     if settings.stabilisation in (PROJECTION, MINIMAL):
@@ -197,7 +200,7 @@ def right_side_jacobian(run, settings, t, h, center, y):
         dq = inverse.positions(dq)
         dv = inverse.velocities(dq, dv)
         if settings.energy:
-            dq, dv = at_energy(run.robot, q, v, h, work.M, inverse, dq, dv)
+            dq, dv = at_energy(run.robot, q, v, h, work.M, inverse, (dq, dv))
     dtau, dID = derivatives.tau_q @ dq + derivatives.tau_v @ dv, derivatives.ID_q @ dq + derivatives.ID_v @ dv
     dphi = (derivatives.phi_q + settings.rate * derivatives.psi_q + settings.stiffness * work.holonomic[:, None]
             * work.G) @ dq + (derivatives.phi_v + settings.rate * work.G) @ dv

@@ -29,7 +29,9 @@ from liedyn.motion.simulation.manifold_projection import energy_of
 from liedyn.motion.simulation.momenta_run import step_in_momenta
 from liedyn.motion.simulation.singular_passages import BALANCED, NEAR, PARTS, part_end, passing
 from liedyn.motion.simulation.stages import end_step, energy_due, finish_row, put_power, stage
-from liedyn.motion.simulation.workspace import BOUNDED_ENERGY, CONDITION, INPUT_WORK, MINIMAL, MOMENTA, OK, OTHER_WORK
+from liedyn.motion.simulation.workspace import (
+    BOUNDED_ENERGY, CONDITION, INPUT_WORK, MINIMAL, MOMENTA, OK, OTHER_WORK, Moment,
+)
 
 if TYPE_CHECKING:
     from typing import Any
@@ -45,15 +47,16 @@ def add_works(settings, work, rows, l, h):
 
 
 @inline
-def runge_kutta_step(model, settings, work, rows, k, l, t, row):
-    """State and works of row l from row k, which is complete, at time t with inputs `row`; returns a status."""
-    h, stages, n = rows.t[l] - t, settings.tableau.shape[1], work.zero.size
-    q, v, u = rows.q[k], rows.v[k], work.step
+def runge_kutta_step(model, settings, work, rows, start, k, l):
+    """State and works of row l from row k, which is complete, and `start` its moment; returns a status."""
+    h, stages, n = rows.t[l] - start.t, settings.tableau.shape[1], work.zero.size
+    _, row, q, v = start
+    u = work.step
     if is_collocation(settings) or settings.formulation == MOMENTA:
         if is_collocation(settings):
-            status = collocation_step(model, settings, work, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+            status = collocation_step(model, settings, work, start, h, rows.a[k], (rows.q[l], rows.v[l]))
         else:
-            status = step_in_momenta(model, settings, work, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+            status = step_in_momenta(model, settings, work, start, h, rows.a[k], (rows.q[l], rows.v[l]))
         add_works(settings, work, rows, l, h)
         return status
     put_power(model, settings, work, q, v, rows.a[k], work.power[0])
@@ -83,7 +86,7 @@ def runge_kutta_step(model, settings, work, rows, k, l, t, row):
             if not settings.on_group:
                 coordinate_rates(model, q_i, v_i, work.q_rate[i])
                 unit_quaternions(model, q_i)
-            status = stage(model, settings, work, t + part * h, row, i)
+            status = stage(model, settings, work, start.t + part * h, row, i)
             if status != OK:
                 return status
             if settings.on_group:
@@ -97,18 +100,19 @@ def runge_kutta_step(model, settings, work, rows, k, l, t, row):
 
 
 @inline
-def explicit_step(model, settings, work, rows, k, l, t, row, energy):
-    """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. k = l is allowed."""
+def explicit_step(model, settings, work, rows, start, k, l, energy):
+    """Row l, complete, by a step from row k, whose moment is `start`; returns a status. k = l is allowed."""
     for c in (INPUT_WORK, OTHER_WORK):
         rows.scalars[l, c] = rows.scalars[k, c]
     bound = np.inf
     if settings.energy == BOUNDED_ENERGY:  # the energy must not grow by more than the work done in the step
         bound = energy_of(model, work, rows.q[k], rows.v[k]) - rows.scalars[l, INPUT_WORK] - rows.scalars[l, OTHER_WORK]
-    status = runge_kutta_step(model, settings, work, rows, k, l, t, row)
+    status = runge_kutta_step(model, settings, work, rows, start, k, l)
     if status != OK:
         return status
     bound += rows.scalars[l, INPUT_WORK] + rows.scalars[l, OTHER_WORK]
-    return end_step(model, settings, work, rows, l, rows.t[l] - t, min(energy_due(settings, rows, l, energy), bound))
+    due = min(energy_due(settings, rows, l, energy), bound)
+    return end_step(model, settings, work, rows, l, rows.t[l] - start.t, due)
 
 
 @inline
@@ -120,12 +124,12 @@ def step_in_parts(model, settings, work, rows, base, k, parts, energy):
     end, held = rows.t[k + 1], rows.held[k + 1]
     first, row, status = rows.t[base], rows.held[base], OK
     for number in range(parts):
-        start = base if number == 0 else k + 1
-        t, last = rows.t[start], number + 1 == parts
+        begin, last = base if number == 0 else k + 1, number + 1 == parts
+        start = Moment(rows.t[begin], row, rows.q[begin], rows.v[begin])
         rows.t[k + 1] = end if last else part_end(first, end, number, parts)
         rows.held[k + 1] = held if last else row
         if status == OK:
-            status = explicit_step(model, settings, work, rows, start, k + 1, t, row, energy)
+            status = explicit_step(model, settings, work, rows, start, begin, k + 1, energy)
     return status
 
 

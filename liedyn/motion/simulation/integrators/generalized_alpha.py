@@ -20,22 +20,26 @@ Newton's method with the exact iteration matrix, T = J_r(u), scaled by beta h^2 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from liedyn.machine.arguments import between
-from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.compiled.jit import inline, inline_array, kernel
 from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.nearest import orthonormal_rows
 from liedyn.machine.linalg.ranks import put_weighed
+from liedyn.machine.linalg.vectors import copy_to
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.constraint_rows import residual_rows, velocity_rows
+from liedyn.mechanics.dynamics.state import Motion
 from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.rnea import rnea_kernel
 from liedyn.model.constraint_records import ranking_of, refresh
 from liedyn.motion.simulation.inputs import input_forces
-from liedyn.motion.simulation.integrators.derivatives import columns_by_exponent, make_derivatives, put_derivatives
+from liedyn.motion.simulation.integrators.derivatives import (
+    Derivatives, columns_by_exponent, make_derivatives, put_derivatives,
+)
 from liedyn.motion.simulation.integrators.method import Method
 from liedyn.motion.simulation.stages import end_step, energy_due, finish_row, put_power
 from liedyn.motion.simulation.workspace import INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR
@@ -43,9 +47,150 @@ from liedyn.motion.simulation.workspace import INPUT_WORK, NOT_CONVERGED, NOT_FI
 if TYPE_CHECKING:
     from typing import Any
 
+    from liedyn.typing import Array
+
 ITERATIONS = 20
 CONVERGED = 1e-11
 """Size of a Newton step, relative to the state, that ends the iteration: quadratic, so the next would be rounding."""
+
+
+class Coefficients(NamedTuple):
+    """The constants of the recurrences."""
+
+    alpha_m: float
+    alpha_f: float
+    gamma: float
+    beta: float
+
+
+class Newton(NamedTuple):
+    """Scratch arrays of Newton's method, for n velocities and m rows."""
+
+    A: Array  # (n + m, n + m) the iteration matrix
+    b: Array  # (n + m) the right side, then the change of the unknowns
+    u: Array  # (n) the exponent of the step
+    force: Array  # (n) ID at the end of the step
+    by_u: Array  # (n, n) derivatives of the forces, of G u and of psi by u
+    G_u: Array  # (m, n)
+    psi_u: Array  # (m, n)
+    column: Array  # (2, n)
+    derivatives: Derivatives
+
+
+@inline
+def coefficients(rho):
+    """The constants for a spectral radius at infinity (Chung and Hulbert 1993)."""
+    alpha_m, alpha_f = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
+    gamma = 0.5 + alpha_f - alpha_m
+    return Coefficients(alpha_m, alpha_f, gamma, 0.25 * (gamma + 0.5) ** 2)
+
+
+@inline_array
+def make_newton(model, work):
+    m, n = work.G.shape
+    return Newton(np.empty((n + m, n + m)), np.empty(n + m), np.empty(n), np.empty(n), np.empty((n, n)),
+                  np.empty((m, n)), np.empty((m, n)), np.empty((2, n)), make_derivatives(model, work))
+
+
+@inline
+def predict(by, rows, k, h, u):
+    """First guess of row k + 1: vdot and lambda as at the beginning of the step."""
+    n, v, a_n, a = u.size, rows.v[k], rows.memory[k], rows.memory[k + 1]
+    copy_to(rows.memory[k], rows.memory[k + 1])
+    for j in range(n):
+        a[j] = (a_n[n + j] - by.alpha_m * a_n[j]) / (1.0 - by.alpha_m)
+        u[j] = h * v[j] + h * h * ((0.5 - by.beta) * a_n[j] + by.beta * a[j])
+        rows.v[k + 1, j] = v[j] + h * ((1.0 - by.gamma) * a_n[j] + by.gamma * a[j])
+
+
+@inline
+def put_equations(model, work, q, v, newton):
+    """Residuals and derivatives by u, after `put_derivatives` at (q, v)."""
+    derivatives = newton.derivatives
+    residual_rows(model, q, derivatives.work, work.residual)
+    velocity_rows(model, q, v, derivatives.work, work.psi)
+    for i in range(v.size):
+        for j in range(v.size):
+            newton.A[i, j] = derivatives.ID_q[i, j] + derivatives.force_q[i, j] - derivatives.tau_q[i, j]
+    columns_by_exponent(model, newton.u, newton.A[:v.size], newton.column, newton.by_u)
+    columns_by_exponent(model, newton.u, work.G, newton.column, newton.G_u)
+    columns_by_exponent(model, newton.u, derivatives.psi_q, newton.column, newton.psi_u)
+
+
+@inline
+def order_rows(model, settings, work):
+    """Puts the independent rows of work.G first in work.order; returns their number."""
+    put_weighed(work.G, ranking_of(model, settings.rank_tolerance), work.Y)
+    work.Y[:, work.zero.size] = 0.0
+    return orthonormal_rows(work.Y, settings.rank_tolerance, work.order)[0]
+
+
+@inline
+def put_matrix(work, rank, lam, h, scales, newton):
+    """The linear system of an iteration, for `rank` rows in work.order; scales = (beta h^2, dv/du, dvdot/du)."""
+    n, A, b, derivatives = work.zero.size, newton.A, newton.b, newton.derivatives
+    scale, by_v, by_a = scales
+    for i in range(n):
+        for j in range(n):
+            A[i, j] = scale * (by_a * work.M[i, j] + by_v * (derivatives.ID_v[i, j] - derivatives.tau_v[i, j])
+                               + newton.by_u[i, j])
+        b[i] = work.tau[i] - newton.force[i]
+        for r in range(lam.size):
+            b[i] -= lam[r] * work.G[r, i]
+        b[i] *= scale
+    for c in range(rank):
+        r, holonomic = work.order[c], work.holonomic[work.order[c]] != 0
+        b[n + c] = -work.residual[r] if holonomic else -h * work.psi[r]
+        for d in range(rank):
+            A[n + c, n + d] = 0.0
+        for j in range(n):
+            A[j, n + c] = work.G[r, j]
+            A[n + c, j] = newton.G_u[r, j] if holonomic else h * newton.psi_u[r, j] + h * by_v * work.G[r, j]
+
+
+@inline
+def change_unknowns(work, rank, rows, k, scales, newton):
+    """Adds the solution of the linear system; returns the largest relative change of row k + 1, reached from row k."""
+    n, b, u, v, memory, moved = work.zero.size, newton.b, newton.u, rows.v[k + 1], rows.memory[k + 1], 0.0
+    h, (scale, by_v, by_a) = rows.t[k + 1] - rows.t[k], scales
+    for j in range(n):
+        u[j] += b[j]
+        v[j] += by_v * b[j]
+        memory[n + j] += by_a * b[j]
+        moved = max(moved, abs(b[j]) / (1.0 + abs(u[j])), h * by_v * abs(b[j]) / (1.0 + h * abs(v[j])))
+        if not np.isfinite(b[j]):
+            return np.inf
+    for c in range(rank):
+        memory[2 * n + work.order[c]] += b[n + c] / scale
+    return moved
+
+
+@inline
+def solve_step(model, settings, work, rows, k, by, newton):
+    """Row k + 1, except for what `end_step` adds, by Newton's method from `predict`; returns a status."""
+    n, h, t, rank = work.zero.size, rows.t[k + 1] - rows.t[k], rows.t[k + 1], -1
+    q, v, v_dot, lam = rows.q[k + 1], rows.v[k + 1], rows.memory[k + 1, n:2 * n], rows.memory[k + 1, 2 * n:]
+    scale = by.beta * h * h
+    scales = scale, by.gamma / (by.beta * h), (1.0 - by.alpha_m) / (scale * (1.0 - by.alpha_f))
+    for _ in range(ITERATIONS):
+        integrate_kernel(model, rows.q[k], newton.u, q)
+        if not input_forces(settings, work, t, rows.held[k], q, v):
+            return NOT_FINITE
+        rnea_kernel(SCALAR, model, q, v, v_dot, work.f_ext, work.local, newton.force)
+        put_derivatives(model, settings, work, t, Motion(q, v, v_dot, lam), newton.derivatives)
+        put_equations(model, work, q, v, newton)
+        if rank < 0:
+            rank = order_rows(model, settings, work)
+        put_matrix(work, rank, lam, h, scales, newton)
+        if not solve_square(newton.A, newton.b, n + rank):
+            return SINGULAR
+        moved = change_unknowns(work, rank, rows, k, scales, newton)
+        if moved < CONVERGED:
+            integrate_kernel(model, rows.q[k], newton.u, q)
+            return OK
+        if not np.isfinite(moved):
+            break
+    return NOT_CONVERGED
 
 
 @kernel(nogil=True)
@@ -54,81 +199,23 @@ def advance_alpha(model, settings, work, rows, count, known, energy):
     status = OK if known else finish_row(model, settings, work, rows, 0)
     if status != OK:
         return status, -1
-    n, m = work.v_stage.size, work.psi.size
-    alpha_m, alpha_f = (2.0 * settings.rho - 1.0) / (settings.rho + 1.0), settings.rho / (settings.rho + 1.0)
-    gamma = 0.5 + alpha_f - alpha_m
-    beta = 0.25 * (gamma + 0.5) ** 2
-    derivatives, by_u, psi_u, G_u = make_derivatives(model, work), np.empty((n, n)), np.empty((m, n)), np.empty((m, n))
-    A, b, column = np.empty((n + m, n + m)), np.empty(n + m), np.empty((2, n))
-    u, force = np.empty(n), np.empty(n)
+    n, by, newton = work.zero.size, coefficients(settings.rho), make_newton(model, work)
     if np.isnan(rows.memory[0, 0]):
         rows.memory[0, :n] = rows.a[0]
         rows.memory[0, n:2 * n] = rows.a[0]
         rows.memory[0, 2 * n:] = rows.lam[0]
     for k in range(count):
-        h, t = rows.t[k + 1] - rows.t[k], rows.t[k + 1]
-        q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
-        rows.memory[k + 1] = rows.memory[k]
-        a_n, v_dot_n = rows.memory[k, :n], rows.memory[k, n:2 * n]
-        a, v_dot, lam = rows.memory[k + 1, :n], rows.memory[k + 1, n:2 * n], rows.memory[k + 1, 2 * n:]
-        put_power(model, settings, work, q, v, rows.a[k], work.power[0])
-        refresh(model, t)
-        a[:] = (v_dot_n - alpha_m * a_n) / (1.0 - alpha_m)
-        u[:] = h * v + h * h * ((0.5 - beta) * a_n + beta * a)
-        v_new[:] = v + h * ((1.0 - gamma) * a_n + gamma * a)
-        scale = beta * h * h
-        by_v, by_a = gamma / (beta * h), (1.0 - alpha_m) / (scale * (1.0 - alpha_f))
-        status, rank = NOT_CONVERGED, -1
-        for _ in range(ITERATIONS):
-            integrate_kernel(model, q, u, q_new)
-            if not input_forces(settings, work, t, rows.held[k], q_new, v_new):
-                status = NOT_FINITE
-                break
-            rnea_kernel(SCALAR, model, q_new, v_new, v_dot, work.f_ext, work.local, force)
-            put_derivatives(model, settings, work, t, q_new, v_new, v_dot, lam, derivatives)
-            residual_rows(model, q_new, derivatives.work, work.residual)
-            velocity_rows(model, q_new, v_new, derivatives.work, work.psi)
-            if rank < 0:  # determine the independent rows
-                put_weighed(work.G, ranking_of(model, settings.rank_tolerance), work.Y)
-                work.Y[:, n] = 0.0
-                rank, _ = orthonormal_rows(work.Y, settings.rank_tolerance, work.order)
-            columns_by_exponent(model, u, derivatives.ID_q + derivatives.force_q - derivatives.tau_q, column, by_u)
-            A[:n, :n] = scale * (by_a * work.M + by_v * (derivatives.ID_v - derivatives.tau_v) + by_u)
-            b[:n] = work.tau - force
-            for r in range(m):
-                b[:n] -= lam[r] * work.G[r]
-            b[:n] *= scale
-            columns_by_exponent(model, u, work.G, column, G_u)
-            columns_by_exponent(model, u, derivatives.psi_q, column, psi_u)
-            A[n:n + rank, n:n + rank] = 0.0
-            for c in range(rank):
-                r = work.order[c]
-                A[:n, n + c] = work.G[r]
-                if work.holonomic[r] != 0:
-                    A[n + c, :n], b[n + c] = G_u[r], -work.residual[r]
-                else:
-                    A[n + c, :n], b[n + c] = h * psi_u[r] + h * by_v * work.G[r], -h * work.psi[r]
-            if not solve_square(A, b, n + rank):
-                status = SINGULAR
-                break
-            moved = 0.0
-            for j in range(n):
-                u[j] += b[j]
-                v_new[j] += by_v * b[j]
-                v_dot[j] += by_a * b[j]
-                moved = max(moved, abs(b[j]) / (1.0 + abs(u[j])), h * by_v * abs(b[j]) / (1.0 + h * abs(v_new[j])))
-            for c in range(rank):
-                lam[work.order[c]] += b[n + c] / scale
-            if not np.isfinite(moved):
-                break
-            if moved < CONVERGED:
-                status = OK
-                break
+        h, now, then = rows.t[k + 1] - rows.t[k], rows.memory[k], rows.memory[k + 1]
+        put_power(model, settings, work, rows.q[k], rows.v[k], rows.a[k], work.power[0])
+        refresh(model, rows.t[k + 1])
+        predict(by, rows, k, h, newton.u)
+        status = solve_step(model, settings, work, rows, k, by, newton)
         if status != OK:
             return status, k
-        integrate_kernel(model, q, u, q_new)
-        a[:] = ((1.0 - alpha_f) * v_dot + alpha_f * v_dot_n - alpha_m * a_n) / (1.0 - alpha_m)
-        put_power(model, settings, work, q_new, v_new, v_dot, work.power[1])
+        for j in range(n):
+            then[j] = ((1.0 - by.alpha_f) * then[n + j] + by.alpha_f * now[n + j] - by.alpha_m * now[j]) / (
+                1.0 - by.alpha_m)
+        put_power(model, settings, work, rows.q[k + 1], rows.v[k + 1], then[n:2 * n], work.power[1])
         for c in range(2):
             rows.scalars[k + 1, INPUT_WORK + c] = (
                 rows.scalars[k, INPUT_WORK + c] + 0.5 * h * (work.power[0, c] + work.power[1, c]))

@@ -46,9 +46,10 @@ from liedyn.machine.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.mechanics.contact.complementarity import SOLVED
-from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
+from liedyn.mechanics.contact.contact_problem import System, Touching, solve_contacts
 from liedyn.mechanics.contact.contact_state import AT_REST, TOUCHING
 from liedyn.mechanics.contact.sliding_friction import friction_limit, is_dry
+from liedyn.mechanics.dynamics.state import Terms
 from liedyn.mechanics.dynamics.terms import terms_in_place
 from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
@@ -116,14 +117,14 @@ def closed_contacts(model, work, h, contacts, start):
 
 
 @kernel
-def damped_row(model, settings, work, rows, k, contacts, room):
+def damped_row(model, settings, work, rows, k, room):
     """The free motion from row k to row k + 1, with implicit dampers; returns a status."""
     h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k], rows.v[k]
     room.half[:] = 0.5 * h * v
     integrate_kernel(model, q, room.half, room.q)
     refresh(model, rows.t[k] + 0.5 * h)
-    set_all(model, contacts.index, OPEN)
-    terms_in_place(model, room.q, v, work.f_ext, work.world, work.M, work.h, work.G, work.gamma)
+    set_all(model, room.contacts.index, OPEN)
+    terms_in_place(model, room.q, v, work.f_ext, work.world, Terms(work.M, work.h, work.G, work.gamma))
     velocity_rows(model, room.q, v, work.world, work.psi)
     if not input_forces(settings, work, rows.t[k] + 0.5 * h, rows.held[k], room.q, v):
         return NOT_FINITE
@@ -132,10 +133,10 @@ def damped_row(model, settings, work, rows, k, contacts, room):
     for j in range(v.size):
         work.M[j, j] += h * work.damping[j]
         room.after[j] = h * (work.tau[j] - work.h[j]) + inner(work.M[j], v)
-    none = OneSided(contacts.index[:0], contacts.side, contacts.bounce, contacts.friction)
+    none = OneSided(room.contacts.index[:0], room.contacts.side, room.contacts.bounce, room.contacts.friction)
     nothing = closed_contacts(model, work, h, none, room.start)
-    if solve_contacts(work.M, room.after, work.G, room.c, room.equal, nothing, settings.rank_tolerance, room.free,
-                      room.force)[0] != SOLVED:
+    system = System(work.M, room.after, work.G, room.c, room.equal)
+    if solve_contacts(system, nothing, settings.rank_tolerance, room.free, room.force)[0] != SOLVED:
         return NOT_CONVERGED
     room.half[:] = 0.5 * h * room.free
     by_inputs, damped = 0.5 * h * (held_power(work, room.q, v) + held_power(work, room.q, room.free)), 0.0
@@ -151,7 +152,7 @@ def damped_row(model, settings, work, rows, k, contacts, room):
 
 
 @kernel
-def put_impulses(model, settings, work, rows, k, stiff, contacts, room):
+def put_impulses(model, settings, work, rows, k, stiff, room):
     """room.after and the impulses room.force after the free motion in row k + 1, and their effect on the energy.
 
     Marks the rows of contacts that then rest in room.rests; returns a status, the energy that contacts have added, and
@@ -159,8 +160,8 @@ def put_impulses(model, settings, work, rows, k, stiff, contacts, room):
     """
     h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k + 1], rows.v[k + 1]
     refresh(model, rows.t[k + 1])
-    set_all(model, contacts.index, ON)
-    terms_in_place(model, q, v, work.f_ext, work.world, work.M, work.h, work.G, work.gamma)
+    set_all(model, room.contacts.index, ON)
+    terms_in_place(model, q, v, work.f_ext, work.world, Terms(work.M, work.h, work.G, work.gamma))
     residual_rows(model, q, work.world, work.residual)
     velocity_rows(model, q, v, work.world, work.psi)
     for j in range(v.size):
@@ -173,11 +174,11 @@ def put_impulses(model, settings, work, rows, k, stiff, contacts, room):
     room.force[:] = 0.0
     room.rests[:] = 0
     rows.memory[k + 1, :] = 0.0
-    closed = closed_contacts(model, work, h, contacts, room.start)
+    closed = closed_contacts(model, work, h, room.contacts, room.start)
     if closed.first.size == 0:
         return OK, 0.0, 0.0
-    if solve_contacts(work.M, room.half, work.G, room.c, room.equal, closed, settings.rank_tolerance, room.after,
-                      room.force)[0] != SOLVED:
+    system = System(work.M, room.half, work.G, room.c, room.equal)
+    if solve_contacts(system, closed, settings.rank_tolerance, room.after, room.force)[0] != SOLVED:
         return NOT_CONVERGED, 0.0, 0.0
     given = booked = 0.0
     for e in range(closed.first.size):
@@ -238,11 +239,11 @@ def bound_energy(model, settings, work, allowed, lost, room, q, v):
 
 
 @kernel
-def impulse_row(model, settings, work, rows, k, stiff, contacts, room):
+def impulse_row(model, settings, work, rows, k, stiff, room):
     """Row k + 1 by impulses after the free motion, which the row has already; returns a status."""
     h, m, n = rows.t[k + 1] - rows.t[k], work.psi.size, work.zero.size
     q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
-    status, given, booked = put_impulses(model, settings, work, rows, k, stiff, contacts, room)
+    status, given, booked = put_impulses(model, settings, work, rows, k, stiff, room)
     if status != OK:
         return status
     moving = largest_size(room.c)
@@ -255,10 +256,10 @@ def impulse_row(model, settings, work, rows, k, stiff, contacts, room):
     integrate_kernel(model, q_new, room.half, q_new)
     for r in range(m):
         room.use[r] = 1 if (room.equal[r] or room.rests[r] != 0) and work.holonomic[r] != 0 else 0
-    if not push_out(model, settings, work, contacts, room.use, q_new) <= DEEPEST:
+    if not push_out(model, settings, work, room.contacts, room.use, q_new) <= DEEPEST:
         copy_to(room.q, q_new)
         integrate_kernel(model, q_new, room.half, q_new)
-        if not lift_out(model, settings, work, contacts, room, q_new) <= DEEPEST:
+        if not lift_out(model, settings, work, room.contacts, room, q_new) <= DEEPEST:
             return NOT_CLOSED
     for r in range(m):
         if room.equal[r] and not abs(work.residual[r]) <= settings.tolerance * work.row_sizes[r]:
@@ -285,21 +286,21 @@ def impulse_row(model, settings, work, rows, k, stiff, contacts, room):
 
 
 @kernel
-def moreau_row(model, settings, work, rows, k, known, contacts, room):
+def moreau_row(model, settings, work, rows, k, known, room):
     """Row k + 1 from row k by a smooth step or by one with impulses; returns a status."""
     m, h, closed, same = work.psi.size, rows.t[k + 1] - rows.t[k], False, True
     refresh(model, rows.t[k])
     stiff = is_stiff(model, work, h, rows.q[k])
-    put_rates(model, work, contacts.index, rows.q[k], rows.v[k])
+    put_rates(model, work, room.contacts.index, rows.q[k], rows.v[k])
     room.start[:] = work.psi
-    smooth, status = choose_statuses(model, work, contacts, rows.v[k], room.status) and not stiff, LEFT
-    for c in range(contacts.index.size):
+    smooth, status = choose_statuses(model, work, room.contacts, rows.v[k], room.status) and not stiff, LEFT
+    for c in range(room.contacts.index.size):
         closed, same = closed or room.status[c] > OFF, same and room.status[c] == room.before[c]
     if smooth:
         made = rows.memory[k, m]
         complete = known and (made == IN_FLIGHT and not closed or made == IN_CONTACT and same)
         room.before[:] = room.status
-        status = smooth_row(model, settings, work, rows, k, complete, contacts, room, True)
+        status = smooth_row(model, settings, work, rows, k, complete, room, True)
         if status == OK:
             rows.memory[k + 1, :] = 0.0
             rows.memory[k + 1, m] = IN_CONTACT if closed else IN_FLIGHT
@@ -307,12 +308,12 @@ def moreau_row(model, settings, work, rows, k, known, contacts, room):
     flies = smooth and not closed and status == LEFT  # row k + 1 has the free motion already
     if not flies and not stiff:
         room.status[:] = OPEN
-        flies = smooth_row(model, settings, work, rows, k, False, contacts, room, False) == OK
+        flies = smooth_row(model, settings, work, rows, k, False, room, False) == OK
     if not flies:
-        status = damped_row(model, settings, work, rows, k, contacts, room)
+        status = damped_row(model, settings, work, rows, k, room)
         if status != OK:
             return status
-    return impulse_row(model, settings, work, rows, k, not flies, contacts, room)
+    return impulse_row(model, settings, work, rows, k, not flies, room)
 
 
 @kernel(nogil=True)
@@ -324,7 +325,7 @@ def advance_moreau(model, settings, work, rows, count, known, energy):
     if count == 0 and not known:
         return finish_row(model, settings, work, rows, 0), 0
     for k in range(count):
-        status = moreau_row(model, settings, work, rows, k, known or k > 0, contacts, room)
+        status = moreau_row(model, settings, work, rows, k, known or k > 0, room)
         if status != OK:
             set_all(model, contacts.index, OPEN)
             return status, k

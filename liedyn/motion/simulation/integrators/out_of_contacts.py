@@ -11,7 +11,7 @@ from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.closing import Rule, closer
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
 from liedyn.mechanics.contact.complementarity import SOLVED
-from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
+from liedyn.mechanics.contact.contact_problem import System, Touching, solve_contacts
 from liedyn.mechanics.tree.configuration import integrate_kernel
 from liedyn.mechanics.tree.kinematics import world_positions
 from liedyn.model.constraint_records import loop_rows
@@ -92,7 +92,8 @@ def step_with_contacts(model, of, q):
     """A step by frictionless contacts; False if there is none."""
     settings, work, _, touching, room, (none, dq, P) = of
     jacobian_rows(model, q, work.world, work.G)
-    if solve_contacts(work.M, none, work.G, room.c, room.equal, touching, settings.rank_tolerance, dq, P)[0] != SOLVED:
+    system = System(work.M, none, work.G, room.c, room.equal)
+    if solve_contacts(system, touching, settings.rank_tolerance, dq, P)[0] != SOLVED:
         return False
     integrate_kernel(model, q, dq, q)
     return True

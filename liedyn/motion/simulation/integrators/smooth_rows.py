@@ -24,7 +24,7 @@ from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LO
 from liedyn.motion.simulation.integrators.explicit import explicit_step
 from liedyn.motion.simulation.manifold_projection import energy_of
 from liedyn.motion.simulation.stages import finish_row
-from liedyn.motion.simulation.workspace import CONDITION, FREE_ENERGY, INPUT_WORK, OK, OTHER_WORK
+from liedyn.motion.simulation.workspace import CONDITION, FREE_ENERGY, INPUT_WORK, OK, OTHER_WORK, Moment
 
 NOISE = 1e-12
 """Penetration or displacement [m, rad] that counts as zero."""
@@ -38,10 +38,11 @@ first row of each contact that has just closed, the energy that it has absorbed 
 
 OneSided = namedtuple("OneSided", "index side bounce friction")
 """The one-sided constraints that are not off: their indices, side, restitution and friction."""
-Room = namedtuple("Room", "q free after half a lam force c start equal use rests status before")
+Room = namedtuple("Room", "q free after half a lam force c start equal use rests status before contacts")
 """Scratch arrays of a step: a configuration; velocities (n); a, multipliers and impulses (m) of rows; right sides of
 G v = c, and G v - c at its beginning (m); masks of rows that are equations, are projected on, and belong to contacts
-that rest after impulses (m); the status of each one-sided constraint in this step and in the one before."""
+that rest after impulses (m); the status of each one-sided constraint in this step and in the one before; and these
+constraints, `OneSided`."""
 
 
 @kernel
@@ -66,7 +67,7 @@ def room_for_step(model, work, contacts):
         equal[first:first + many] = False
     return Room(np.empty(work.q_stage.size), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(m),
                 np.zeros(m), np.empty(m), np.empty(m), equal, np.zeros(m, np.int64), np.zeros(m, np.int64),
-                np.empty(count, np.int64), np.full(count, OFF))
+                np.empty(count, np.int64), np.full(count, OFF), contacts)
 
 
 @kernel_in_place
@@ -174,11 +175,12 @@ def explicit_row(model, settings, work, rows, k):
     if settings.energy != FREE_ENERGY:
         energy = energy_of(model, work, rows.q[k], rows.v[k]) - rows.scalars[k, INPUT_WORK] - rows.scalars[k,
                                                                                                            OTHER_WORK]
-    return explicit_step(model, settings, work, rows, k, k + 1, rows.t[k], rows.held[k], energy)
+    start = Moment(rows.t[k], rows.held[k], rows.q[k], rows.v[k])
+    return explicit_step(model, settings, work, rows, start, k, k + 1, energy)
 
 
 @kernel_in_place
-def smooth_row(model, settings, work, rows, k, complete, contacts, room, judged):
+def smooth_row(model, settings, work, rows, k, complete, room, judged):
     """Row k + 1 by an explicit step with the contact modes of room.status; returns a status.
 
     If `judged`, returns LEFT if the modes do not hold at the end. `complete` is true if row k is complete with these
@@ -187,16 +189,16 @@ def smooth_row(model, settings, work, rows, k, complete, contacts, room, judged)
     m, condition, status = work.psi.size, rows.scalars[k, CONDITION], OK
     copy_to(rows.a[k], room.a)
     copy_to(rows.lam[k], room.lam)
-    for c in range(contacts.index.size):
-        switch(model, contacts.index[c], room.status[c])
+    for c in range(room.contacts.index.size):
+        switch(model, room.contacts.index[c], room.status[c])
     if not complete:
         work.pivots[0], work.pivots[1] = 1.0, 0.0  # choose the minimal coordinates anew
         status = finish_row(model, settings, work, rows, k)
-        if status == OK and judged and not push_within_disks(model, contacts, room.status, rows.lam[k]):
+        if status == OK and judged and not push_within_disks(model, room.contacts, room.status, rows.lam[k]):
             status = LEFT
     if status == OK:
         status = explicit_row(model, settings, work, rows, k)
-    if status == OK and judged and not have_stayed(model, work, rows, k + 1, contacts, room.status):
+    if status == OK and judged and not have_stayed(model, work, rows, k + 1, room.contacts, room.status):
         status = LEFT
     if status != OK or not judged or rows.memory[k, m] == BY_IMPULSES:
         copy_to(room.a, rows.a[k])
