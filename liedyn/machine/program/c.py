@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from liedyn.machine.program.expressions import CALL, INPUT, NEGATE, SELECT, Expression, value_of
-from liedyn.machine.program.parts import divided
+from liedyn.machine.program.program_parts import divided
 
 LONGEST = 1500
 """Operations of a part: time and memory of compilers grow faster than a function."""

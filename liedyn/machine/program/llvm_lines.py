@@ -8,7 +8,7 @@ instructions are written from a text with one line for each of them:
     guard < 13 #1.0     a guard
     put A 5 12          A[5] is number 12
 
-A long program is written as several functions, one after the other (`liedyn.machine.program.parts`):
+A long program is written as several functions, one after the other (`liedyn.machine.program.program_parts`):
 
     memory 150          so many numbers are handed on to later parts
     part                the next function begins
@@ -26,7 +26,7 @@ from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
 from liedyn.machine.program.expressions import CALL, DIVIDE, INPUT, MULTIPLY, NEGATE, SELECT, ADD, SUBTRACT, Expression
-from liedyn.machine.program.parts import divided
+from liedyn.machine.program.program_parts import divided
 from liedyn.machine.simd.lanes import call_intrinsic, emit_scalar, like, of_type
 from liedyn.machine.simd.sines import _LARGEST_REDUCED, _emit_polynomial_sincos
 from liedyn.machine.typed_decorators import intrinsic

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from liedyn.machine.program.expressions import INPUT, Expression
-from liedyn.machine.program.parts import scheduled
+from liedyn.machine.program.program_parts import scheduled
 
 REORDERED = 0.65
 """Which part of the numbers a program in another order may need: compilers do not keep to it."""
