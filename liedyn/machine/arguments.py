@@ -44,6 +44,8 @@ def floats(name, x, wanted="numbers"):
             raise InputError(f"{name} must be {wanted}, got {shown(given)}") from None
     if x.dtype.kind not in "fiu" and (x.dtype.kind != "O" or not all(map(_is_number, x.flat))):
         got = f"an array of {x.dtype}" if isinstance(given, np.ndarray) else shown(given)
+        if isinstance(given, dict):
+            got += ": an array, in order, not by name"
         raise InputError(f"{name} must be {wanted}{', and real' if x.dtype.kind == 'c' else ''}, got {got}")
     try:
         return np.asarray(x, dtype=np.float64)

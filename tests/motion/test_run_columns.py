@@ -138,3 +138,8 @@ def test_lengths_rates_and_forces_of_elements():
     assert runs["mount.force"].shape == (2, len(tr), 6)
     with pytest.raises(InputError, match="did you mean 'spring.force'"):
         assert tr["sprng.force"] is None
+
+
+def test_inputs_by_name_are_no_array():
+    with pytest.raises(InputError, match=r"u must be numbers, got \{'motor': 1.0\}: an array, in order, not by name"):
+        ld.simulate(CRANE, [0.1, 0.4], [0.0, 0.0], 0.1, u={"motor": 1.0})
