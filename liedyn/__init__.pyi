@@ -101,8 +101,8 @@ from liedyn.mechanics.dynamics import (
     velocity_from_momenta as velocity_from_momenta, world_joint_wrenches as world_joint_wrenches,
 )
 from liedyn.mechanics.elements import (
-    actuator_matrix as actuator_matrix, element_forces as element_forces, element_states as element_states,
-    tensions as tensions,
+    actuator_matrix as actuator_matrix, cable_lengths as cable_lengths, element_forces as element_forces,
+    element_states as element_states, tensions as tensions,
 )
 from liedyn.motion.discretize import discretize as discretize
 from liedyn.motion.gradients import (
@@ -182,7 +182,7 @@ __all__ = [
     "Trajectories", "Trajectory", "Trim", "TrimError", "VirtualCoupler", "aba", "aba_derivatives",
     "aba_second_derivatives",
     "actuator_matrix", "base_parameters", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot",
-    "body_jacobian_dq", "bundled", "canonical_equations", "canonical_momenta", "center_of_mass",
+    "body_jacobian_dq", "bundled", "cable_lengths", "canonical_equations", "canonical_momenta", "center_of_mass",
     "centroidal_momentum_matrix", "centroidal_momentum_matrix_dot",
     "check_constraint", "check_feedback", "clearance", "close", "closure_error", "complete_velocity",
     "constraint_bias", "constraint_jacobian", "constraint_wrenches", "continuation", "controllability",

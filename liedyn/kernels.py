@@ -110,7 +110,7 @@ from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration
 from liedyn.mechanics.dynamics.nullspace import acceleration_kernel as forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
 from liedyn.linear.local import linearize_kernel as linearize
-from liedyn.machine.errors import InputError
+from liedyn.machine.errors import InputError, listed
 from liedyn.machine.simd.lanes import SCALAR, WIDTH
 from liedyn.mechanics.tree.aba import aba_kernel as aba
 from liedyn.mechanics.tree.aba_derivatives import (
@@ -243,7 +243,12 @@ def stepping(robot: Robot, method: str | GeneralizedAlpha = "rk4",
 
     if NEVER:
         raise InputError("steps in compiled loops have to be compiled, and the environment has LIEDYN_COMPILE=never")
-    return Prepared(robot, method, formulation, stabilisation, f_ext).s
+    prepared = Prepared(robot, method, formulation, stabilisation, f_ext)
+    if prepared.ends:
+        names = [robot.constraint_names[k] for k in prepared.ends]
+        raise InputError(f"steps in compiled loops do not see surfaces end: {listed(names)} of {robot.name!r}; take a "
+                         "Stepper, or simulate()")
+    return prepared.s
 
 
 def driving(robot: Robot, independent: Sequence[str] | None = None, active: Sequence[str] | None = None,

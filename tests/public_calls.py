@@ -355,6 +355,7 @@ CALLS = {
     "gain_schedule": scheduled, "lqr": lambda robots: ld.lqr(robots["loop"], HOME, 1.0, 1.0).K, "tvlqr": tracked,
     "actuator_matrix": loop("actuator_matrix", HOME),
     "tensions": lambda robots: ld.tensions(robots["tree"], np.ones(2), low=-np.inf), "Pulley": hung,
+    "cable_lengths": lambda robots: ld.cable_lengths(robots["sprung"], HOME),
     "element_forces": lambda robots: ld.element_forces(robots["sprung"], HOME, SWING),
     "element_states": lambda robots: ld.element_states(robots["sprung"], HOME, SWING),
     "ExtendedKalmanFilter": extended, "moving_horizon": windowed, "OutputFeedback": output_feedback,

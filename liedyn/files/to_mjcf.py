@@ -67,7 +67,7 @@ def _points_of_others(model):
     """Bodies to which joints, loops, constraints, actuators, frames or shapes are attached."""
     used = {joint.parent for joint in model.tree_joints} | {shape.body for shape in model.shapes}
     for each in (*model.loops, *model.constraints):
-        used |= {each.parent, each.child}
+        used |= getattr(each, "bodies", {each.parent, each.child})
     for each in model.actuators:
         used |= each.bodies
     return used
@@ -124,6 +124,12 @@ def _add_tree(model, robot, rotors, elements, compiler, left_out):
 def _add_constraints(model, equality, tendons, hinges, left_out):
     """Couplings, and dry friction as the `frictionloss` of joints."""
     for constraint in model.constraints:
+        if constraint.kind == "cable" and constraint.active is True:
+            tendon = _add_path(tendons, constraint.name, constraint.stations, elements)
+            left_out.add("inextensible cables that go round in a sense", constraint.name, tendon is None)
+            if tendon is not None:
+                tendon.set("range", words([0.0, constraint.length]))
+            continue
         if constraint.kind != "dry_friction":
             _add_coupling(equality, tendons, constraint)
             continue
@@ -342,8 +348,8 @@ def _add_sites(names, each, elements, point):
 
 
 def _add_path(tendons, name, stations, elements):
-    """A tendon over sites and round geoms; None if it does not go round the shorter way, which MuJoCo's does."""
-    if any(each.sense for each in stations):
+    """A tendon over sites and round geoms; None if it goes round in a given sense, which MuJoCo's do not."""
+    if any(each.sense in (-1, 1) for each in stations):
         return None
     tendon = SubElement(tendons, "spatial", name=name)
     for k, each in enumerate(stations):
@@ -356,6 +362,12 @@ def _add_path(tendons, name, stations, elements):
         _place(SubElement(body, "geom", name=here, type=each.shape, size=size, mass="0", group="3", contype="0",
                           conaffinity="0"), each.placement)
         SubElement(tendon, "geom", geom=here)
+        if each.side is not None:  # outside, where only its direction matters
+            across = each.side * ((1.0, 1.0, 0.0) if each.shape == "cylinder" else 1.0)
+            side = np.eye(4)
+            side[:3, 3] = 2.0 * each.radius / np.linalg.norm(across) * across
+            _place(SubElement(body, "site", name=f"{here} side"), each.placement @ side)
+            tendon[-1].set("sidesite", f"{here} side")
     return tendon
 
 

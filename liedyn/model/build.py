@@ -9,7 +9,6 @@ import numpy as np
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.attachments import attach_functions, attach_target, element_functions, fill_coefficients, is_coupling
-from liedyn.model.cables import path_numbers
 from liedyn.model.description import Actuator, Loop
 from liedyn.model.force_elements import DRIVEN, HOLDING, LAW_KINDS, NUMBERS, Elements, Laws, is_conservative
 from liedyn.model.frames import joint_basis
@@ -45,12 +44,8 @@ def pack_elements(model, velocities, build):
         own, (first, *_, last) = element_functions(element), owned[measure.name] * 2
         addresses = {key: each.address for key, each in own.items()}
         records.append((LAW_KINDS.index(element.law), first, element.law in HOLDING, len(numbers),
-                        addresses.get("law", addresses.get("force", 0)), addresses.get("torque", 0), 0))
+                        addresses.get("law", addresses.get("force", 0)), addresses.get("torque", 0)))
         numbers += element.numbers
-        if element.measure.kind == "cable":
-            numbers += [] if numbers else [0.0]  # a path at index 0 would be none
-            records[-1] = (*records[-1][:-1], len(numbers))
-            numbers += path_numbers(robot, element.measure)
         rows.append(first if first == last else slice(first, last + 1))
         functions |= {f"{key} of {element.name}": each for key, each in own.items()}
     coefficients, turns = _read_at_cuts(robot, zip(elements, (record[1] for record in records)), where)
@@ -108,8 +103,6 @@ def is_rate_only(element):
 def _measure(element, where):
     """Its measuring constraint, under a name that no joint has, without coordinates of cut joints."""
     name = f"{element.name} ({'actuator' if element.law in DRIVEN else 'force element'})"
-    if element.measure.kind == "cable":
-        return replace(element.measure.row, name=name)
     measure = replace(element.measure, name=name)
     if not element.coefficients.keys() & where.keys():
         return measure

@@ -9,9 +9,9 @@ from liedyn.machine.arguments import require_robot
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
-from liedyn.model.cables import cable
+from liedyn.model.cable_builder import CableBuilder
 from liedyn.model.constraint_builder import ConstraintBuilder
-from liedyn.model.description import GROUND, Actuator, Body, Constraint, Cylinder, Frame, Joint, Model, Thruster, Winch
+from liedyn.model.description import GROUND, Actuator, Body, Constraint, Cylinder, Frame, Joint, Model, Thruster
 from liedyn.model.editing import Editor
 from liedyn.model.element_builder import ElementBuilder, displacement
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, neutral
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike
 
 
-class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
+class Builder(CableBuilder, ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
     """Collects the parts of a robot; :meth:`build` checks them together and returns the robot.
 
     Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
@@ -328,33 +328,6 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         axes = validation.choice(owner, "axes", axes, {"body": 0, "world": 0})
         self._actuators.append(Thruster(displacement(owner, name, GROUND, body, None, placement, key="placement"),
                                         tuple(wrench), axes))
-
-    def winch(self, name: str, path: Sequence[Any], gear: float = 1.0) -> None:
-        """Declare an input u that pulls a cable with the tension gear * u; a negative one would push.
-
-        Parameters
-        ----------
-        name : str
-        path : sequence
-            Points and pulleys, as for :meth:`cable`.
-        gear : float
-            Tension for one unit of the input [N].
-
-        Raises
-        ------
-        ModelError
-            A path that is none, or a gear that is not a finite number.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> b = ld.Builder.of(ld.load("five_bar"))
-        >>> b.winch("tendon", [("ground", (0.0, 0.2, 0.0)), ("link1", (0.1, 0.05, 0.0)), ("link2", (0.1, 0.0, 0.0))])
-        >>> b.build().actuator_names
-        ('tendon',)
-        """
-        owner = validation.owner_of("actuator", name)
-        self._actuators.append(Winch(cable(owner, name, path, 0.0), float(numbers(owner, "gear", gear, ()))))
 
     def build(self) -> Robot:
         """Check all declarations together and return the robot.

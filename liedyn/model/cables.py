@@ -1,6 +1,7 @@
 """Cables: paths through points of bodies and round cylinders and spheres, as declared and for kernels.
 
-They are packed as `liedyn.model.force_elements` says.
+A cable is a constraint of the kind "cable", whose residual is the length of its path minus its own: of its own, if it
+is inextensible, or as what a force element or a winch measures.
 """
 # mypy: ignore-errors
 
@@ -13,23 +14,19 @@ import numpy as np
 
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
-from liedyn.model.description import GROUND, Constraint, _Record
-from liedyn.model.force_elements import CYLINDER, SIDE, SPHERE, STRAIGHT
+from liedyn.model.cable_paths import SIDE, WRAPPED, is_belt, parts_of
+from liedyn.model.description import Constraint, Station
 from liedyn.model.frames import placement as pose_from
+from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.numbers import numbers
-from liedyn.model.packed import BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from liedyn.typing import Array, ArrayLike
-
-WRAPPED = {"cylinder": CYLINDER, "sphere": SPHERE}
+    from liedyn.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
 class Pulley:
-    """A cylinder or sphere on a body that a cable goes round, between two points of its path.
+    """A cylinder or sphere on a body that a cable goes round, between two points of its path or from pulley to pulley.
 
     Attributes
     ----------
@@ -60,71 +57,29 @@ class Pulley:
     shape: str = "cylinder"
 
 
-@dataclass(frozen=True, eq=False)
-class Station(_Record):
-    """A point of a path, or what it goes round, checked.
-
-    Attributes
-    ----------
-    body : str
-    placement : ndarray, shape (4, 4)
-    shape : str
-        "point", "cylinder" or "sphere".
-    radius : float
-    sense : int
-    side : ndarray, shape (3,)
-    """
-
-    body: str
-    placement: Array
-    shape: str = "point"
-    radius: float = 0.0
-    sense: int = 0
-    side: Any = None
-
-
-@dataclass(frozen=True, eq=False)
-class Cable(_Record):
-    """The length of a path minus that at rest, as a measure of force elements and actuators.
-
-    Attributes
-    ----------
-    name : str
-    stations : tuple of Station
-    length : float
-        [m]
-    """
-
-    name: str
-    stations: tuple[Station, ...]
-    length: float = 0.0
-
-    parent = child = None
-    kind = "cable"
-
-    @property
-    def coefficients(self) -> dict[str, float]:
-        return {}
-
-    @property
-    def bodies(self) -> set[str]:
-        return {each.body for each in self.stations}
-
-    @property
-    def row(self) -> Constraint:
-        """The row of constraints to which kernels add the length of the path."""
-        return Constraint(self.name, "coupling", rows=(".sum",), holonomic=1, offset=self.length)
-
-
 def cable(owner, name, path, length):
-    """The `Cable` of a user's path; ModelError for one that is none."""
+    """The constraint that a user's path is as long as `length`; ModelError for a path that is none."""
     if not isinstance(path, (tuple, list)):
         raise ModelError(f"{owner}, path: expected points (body, place) and pulleys, got {shown(path)}")
     stations = tuple(_station(f"{owner}, path", each) for each in path)
-    kinds = [each.shape == "point" for each in stations]
-    if len(stations) < 2 or not (kinds[0] and kinds[-1]) or any(not (a or b) for a, b in zip(kinds, kinds[1:])):
-        raise ModelError(f"{owner}, path: a cable begins and ends at a point, and has one between two pulleys")
-    return Cable(name, stations, float(numbers(owner, "length", length, ())))
+    ends = len(stations) > 1 and {stations[0].shape == "point", stations[-1].shape == "point"}
+    if ends != {True} and not (ends == {False} and len(stations) > 2 and _same(stations[0], stations[-1])
+                               and all(each.shape != "point" for each in stations)):
+        raise ModelError(f"{owner}, path: a cable begins and ends at a point; or it is a belt that goes round pulleys "
+                         "only, and ends at the pulley where it begins")
+    for part in parts_of(stations):
+        if is_belt(part) and any(each.shape != "point" and each.sense not in (-1, 1) for each in part):
+            raise ModelError(f"{owner}, path: pulleys that follow each other are cylinders with turn=1 or turn=-1; put "
+                             "a point between others")
+    form = CONSTRAINT_KINDS["cable"]
+    return Constraint(name, "cable", stations=stations, length=float(numbers(owner, "length", length, ())),
+                      rows=form.rows, holonomic=form.holonomic)
+
+
+def _same(one, two):
+    """True if a belt may begin at one station and end at the other."""
+    return (one.body, one.shape, one.radius, one.sense) == (two.body, two.shape, two.radius, two.sense) and (
+        np.array_equal(one.placement, two.placement))
 
 
 def _station(owner, each):
@@ -185,29 +140,3 @@ def arguments_of_station(station):
     more |= {"side": station.side.tolist()} if station.side is not None else {}
     more |= {"shape": station.shape} if station.shape != "cylinder" else {}
     return found | {"radius": station.radius} | more
-
-
-def path_numbers(robot, cable):
-    """The numbers of a path, for the robot with its bodies."""
-    ends = [(k, each) for k, each in enumerate(cable.stations) if each.shape == "point"]
-    found = [float(len(ends) - 1)]
-    for (k, one), (l, two) in zip(ends, ends[1:]):
-        between = cable.stations[k + 1] if l > k + 1 else None
-        (a, A), (b, B) = _in_link(robot, one), _in_link(robot, two)
-        c, C = (-1, np.eye(4)) if between is None else _in_link(robot, between)
-        kind = STRAIGHT if between is None else WRAPPED[between.shape]
-        side = np.zeros(3) if between is None or between.side is None else between.side
-        found += [float(kind), float(a), float(b), float(c), *A[:3, 3], *B[:3, 3], *C[:3, :3].ravel(), *C[:3, 3],
-                  between.radius if between else 0.0, float(between.sense) if between else 0.0, *side]
-    return [float(x) for x in found]
-
-
-def _in_link(robot, station):
-    """Number of the link that carries a station, and its pose there."""
-    if station.body == GROUND:
-        return -1, station.placement
-    (ints, floats), b = robot.packed, robot.body_index(station.body)
-    at = int(ints[BODY_FLOATS_AT]) + BODY_F * b
-    X = np.eye(4)
-    X[:3, :3], X[:3, 3] = floats[at:at + 9].reshape(3, 3), floats[at + 9:at + 12]
-    return int(ints[int(ints[BODIES_AT]) + BODY_I * b + BODY_LINK]), X @ station.placement

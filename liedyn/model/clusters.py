@@ -43,6 +43,9 @@ def clusters(model, tree, dof_links):
         if each.parent is not None:
             dofs = _path(links, dofs_of, tree.body_links[each.parent]) ^ _path(
                 links, dofs_of, tree.body_links[each.child])
+        elif each.stations:
+            paths = [_path(links, dofs_of, tree.body_links[body]) for body in each.bodies]
+            dofs = set.union(*paths) - set.intersection(*paths)
         elif each.coefficients:
             dofs = {places[name] for name in each.coefficients if name in places}  # unknown names are refused later
         else:

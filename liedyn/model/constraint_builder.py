@@ -172,9 +172,10 @@ class ConstraintBuilder:
             slip while they touch (``numpy.inf``).
         extent : array_like, shape (2,), or float, optional
             For a unilateral on_plane or sphere_on_plane whose plane ends: lengths of a rectangle along x and y of frame
-            A, about its origin, or the radius of a disk [m]; default: it does not end. What slides or rolls over the
-            edge falls, and whatever comes back from above lands; from below it passes. `simulate` finds both as events,
-            ``"<name> ends"`` and ``"<name> begins"``.
+            A, about its origin, or the radius of a disk [m]; for a unilateral on_cylinder its length along the axis,
+            about the origin of A. Default: it does not end. What slides or rolls over the edge falls, and whatever
+            comes back from above lands; from below it passes. `simulate` finds both as events, ``"<name> ends"`` and
+            ``"<name> begins"``.
 
         Raises
         ------
@@ -183,7 +184,7 @@ class ConstraintBuilder:
         """
         owner = validation.owner_of("constraint", name)
         validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere")
-                                                if k not in ("custom", "dry_friction")])
+                                                if k not in ("custom", "dry_friction", "cable")])
         if kind == "on_sphere":
             kind, length, radius = "distance", radius, None
             validation.given(owner, "radius", length)
@@ -217,7 +218,7 @@ class ConstraintBuilder:
             child_axis=validation.unit(owner, "child_axis", z if child_axis is None else child_axis),
             length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
             radius=0.0 if on_curve else sign * sizes["radius"], rows=rows, holonomic=form.holonomic,
-            extent=validation.extent(owner, extent, side, axis, target), **common))
+            extent=validation.extent(owner, kind, extent, side, axis, target), **common))
 
     def stops(self, joints: Sequence[str] | None = None, restitution: float = 0.0) -> None:
         """Turn the limits of joints into end stops: one-sided couplings ``<coordinate>.lower`` and

@@ -75,6 +75,9 @@ def _constraint(constraint):
         more = {} if static == coulomb else {"static": static}
         return {"coordinate": constraint.coefficients, "coulomb": coulomb, "stribeck": stribeck, "viscous": viscous,
                 "width": 0.0} | more | _state(constraint)
+    if kind == "cable":
+        path = [arguments_of_station(each) for each in constraint.stations]
+        return {"path": path, "length": constraint.length, "stiffness": np.inf} | _state(constraint)
     if kind == "custom":
         return constraint.functions | {"rows": len(constraint.rows)} | _state(constraint)
     if form.coefficients:
@@ -138,8 +141,8 @@ def method_of(thing):
         if thing.measure.kind == "cable":
             return "cable"
         return "spring" if thing.measure.parent else "coordinate_force"
-    if isinstance(thing, Constraint) and thing.kind in ("custom", "dry_friction"):
-        return {"custom": "custom", "dry_friction": "friction"}[thing.kind]
+    if isinstance(thing, Constraint) and thing.kind in ("custom", "dry_friction", "cable"):
+        return "friction" if thing.kind == "dry_friction" else thing.kind
     return type(thing).__name__.lower()
 
 

@@ -153,6 +153,30 @@ class Loop(_Record):
 
 
 @dataclass(frozen=True, eq=False)
+class Station(_Record):
+    """A point of the path of a cable, or what it goes round.
+
+    Attributes
+    ----------
+    body : str
+    placement : ndarray, shape (4, 4)
+    shape : str
+        "point", "cylinder" or "sphere".
+    radius : float
+    sense : int
+        1 or -1: counterclockwise or clockwise about the axis; 0 the shorter way; 2 beside `side`.
+    side : ndarray, shape (3,)
+    """
+
+    body: str
+    placement: Array
+    shape: str = "point"
+    radius: float = 0.0
+    sense: int = 0
+    side: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class Constraint(_Record):
     """A constraint other than a cut joint.
 
@@ -191,9 +215,12 @@ class Constraint(_Record):
     restitution, friction : float
         For a one-sided constraint: ratio of separation to approach speed in an impact, and Coulomb's coefficient.
     extent : tuple of float
-        For a plane that ends: lengths of a rectangle along x and y of frame A, or the radius of a disk; else nothing.
+        For a plane that ends: lengths of a rectangle along x and y of frame A, or the radius of a disk; for a cylinder
+        that ends its length; else nothing.
     limit : tuple of float
         For dry friction: coulomb, static, stribeck and viscous, as in :meth:`Builder.friction`.
+    stations : tuple of Station
+        For a cable: the points of its path, and what it goes round.
     """
 
     name: str
@@ -218,6 +245,12 @@ class Constraint(_Record):
     friction: float = 0.0
     extent: tuple[float, ...] = ()
     limit: tuple[float, ...] = ()
+    stations: tuple[Station, ...] = ()
+
+    @property
+    def bodies(self) -> set[str | None]:
+        """The bodies that it acts on; None for couplings and custom rows."""
+        return {each.body for each in self.stations} or {self.parent, self.child}
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,9 +260,9 @@ class Element(_Record):
     Attributes
     ----------
     measure : Constraint or Loop
-        The constraint whose residual is the displacement: of kind distance or coupling, for a length or a sum minus
-        that at rest; the path of a cable (`liedyn.model.cables.Cable`); or a fixed cut joint, for the displacement of
-        two frames (for an applied force, of a frame from the ground).
+        The constraint whose residual is the displacement: of kind distance, cable or coupling, for a length or a sum
+        minus that at rest; or a fixed cut joint, for the displacement of two frames (for an applied force, of a frame
+        from the ground).
     law : str
         One of :data:`liedyn.model.force_elements.LAW_KINDS`.
     numbers : tuple of float
@@ -394,7 +427,8 @@ class Winch:
 
     Attributes
     ----------
-    measure : Cable
+    measure : Constraint
+        A cable, with length 0.
     gear : float
     """
 

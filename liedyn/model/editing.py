@@ -228,7 +228,8 @@ class Editor:
     def _lost_with(self, bodies, gone, others):
         """Names of `others`, of loops and constraints that hold these bodies or coordinates; coordinates of loops."""
         others = others | {each.name for each in self._loops + self._constraints
-                           if {each.parent, each.child} & bodies or gone & getattr(each, "coefficients", {}).keys()}
+                           if getattr(each, "bodies", {each.parent, each.child}) & bodies
+                           or gone & getattr(each, "coefficients", {}).keys()}
         return others, {loop.name + suffix for loop in self._loops if loop.name in others
                         for suffix in LOOP_KINDS[loop.kind].velocities}
 

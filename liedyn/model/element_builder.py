@@ -9,7 +9,6 @@ import numpy as np
 
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
-from liedyn.model.cables import cable
 from liedyn.model.description import GROUND, Constraint, Element, Loop
 from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS
@@ -17,7 +16,7 @@ from liedyn.model.laws import LAWS, NamedLaw
 from liedyn.model.numbers import any_numbers, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from liedyn.model.laws import GasSpring, Motor, PolynomialSpring
@@ -77,68 +76,6 @@ class ElementBuilder:
             parent_placement=validation.pose(owner, "parent_placement", parent_placement),
             child_placement=validation.pose(owner, "child_placement", child_placement),
             length=length, rows=form.rows[:1], holonomic=1), stiffness, damping, preload, law)
-
-    def cable(self, name: str, path: Sequence[Any], length: float = 0.0, stiffness: float = 0.0, damping: float = 0.0,
-              preload: float = 0.0, law: GasSpring | Motor | PolynomialSpring | Callable[..., Any] | Any | None = None,
-              pushes: bool = False) -> None:
-        """Declare an elastic cable: through points of bodies, round cylinders and spheres, without friction.
-
-        With x the length of its path minus `length`, its tension is ``stiffness x + damping dx/dt``, and nothing where
-        it is slack.
-
-        Parameters
-        ----------
-        name : str
-        path : sequence
-            Points ``(body, place)``, with a place in the body as for :meth:`spring`, and between two points perhaps a
-            :class:`liedyn.Pulley`; bodies may be frames or ``"ground"``. In files tables of ``body``, ``placement``
-            and, for pulleys, ``radius``.
-        length : float
-            Length without tension [m].
-        stiffness, damping : float
-            [N/m, N s/m]
-        preload : float
-            Constant tension [N], where it pushes.
-        law : GasSpring, Motor, PolynomialSpring, sympy.Expr or callable, optional
-            Instead of these, as for :meth:`spring`.
-        pushes : bool
-            True for a spring along the path, which pushes where x is negative.
-
-        Raises
-        ------
-        ModelError
-            A path that is none, a number that is not finite, or a law together with numbers.
-
-        Notes
-        -----
-        The path is the shortest one: a helix round a cylinder, a great circle round a sphere. Where it would leave what
-        it goes round, it is straight. Points have to stay outside.
-
-        Examples
-        --------
-        >>> import math
-        >>> import liedyn as ld
-        >>> b = ld.Builder("hoist")
-        >>> b.body("load", mass=1.0, inertia=(0.1, 0.1, 0.1))
-        >>> b.joint("lift", "prismatic", "ground", "load", (0.1, 0.0, 0.0), axis=(0, 0, 1))
-        >>> over = ld.Pulley("ground", ld.placement((0.0, 0.0, 1.0), rpy=(math.pi / 2, 0, 0)), radius=0.1, turn=1)
-        >>> b.cable("rope", [("load", (0, 0, 0)), over, ("ground", (-0.1, 0.0, 0.0))], length=2.0, stiffness=1e3)
-        >>> robot = b.build()
-        >>> ld.element_states(robot, [-0.1], [0.0])["rope"][2].round(6)  # 2.1 m and half a turn
-        np.float64(414.159265)
-        """
-        owner = validation.owner_of("force element", name)
-        measure = cable(owner, name, path, length)
-        if validation.flag(owner, "pushes", pushes) or law is not None:
-            self._add_element(owner, measure, stiffness, damping, preload, law)
-            return
-        if float(numbers(owner, "preload", preload, ())):
-            raise ModelError(f"{owner}, preload: a cable that only pulls has none; shorten it, or say pushes=True")
-        values = [float(numbers(owner, key, x, ())) for key, x in (("stiffness", stiffness), ("damping", damping))]
-        for key, x in zip(("stiffness", "damping"), values):
-            if x < 0.0:
-                raise ModelError(f"{owner}, {key}: must not be negative, got {x}")
-        self._elements.append(Element(measure, "cable", tuple(values)))
 
     def coordinate_force(self, name: str, coefficients: dict[str, Any], rest: float = 0.0, stiffness: float = 0.0,
                          damping: float = 0.0, preload: float = 0.0,

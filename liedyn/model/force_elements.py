@@ -18,15 +18,8 @@ FUNCTION, BUSHING, WRENCH, FOLLOWER, PUSH, THRUST = range(len(LAWS), len(LAW_KIN
 BUSHING_NUMBERS = {"stiffness": 36, "damping": 36, "preload": 6}
 """Size of each argument of a bushing, in the order of its law."""
 
-LAW_I = 7  # entries of `Laws.records` for each element
-LAW, ROW, HOLDS, NUMBERS, FUNCTION_AT, TORQUE_AT, PATH = range(LAW_I)
-STRAIGHT, CYLINDER, SPHERE = range(3)
-"""Kinds of the pieces of a cable's path. A path is packed as their number, and PIECE numbers for each: its kind; the
-links of its two points and of what is wrapped; the points in their links; the pose of the wrapped frame C in its link;
-radius; sense; the side point in C."""
-LINKS, POINTS, FRAME, RADIUS, SENSE, SIDE_AT, PIECE = 1, 4, 10, 22, 23, 24, 27
-SHORTEST, SIDE = 0, 2
-"""Senses besides +1 and -1, counterclockwise and clockwise about the axis."""
+LAW_I = 6  # entries of `Laws.records` for each element
+LAW, ROW, HOLDS, NUMBERS, FUNCTION_AT, TORQUE_AT = range(LAW_I)
 HOLDING = "linear", "cable", "gas_spring", "polynomial", "bushing"
 """Laws whose force, except for damping, is the gradient of an energy."""
 
@@ -35,7 +28,7 @@ class Laws(NamedTuple):
     """The laws of all elements of a robot."""
 
     records: np.ndarray  # (elements, LAW_I): code, first row, 1 if it is one of HOLDING, index of
-    # the numbers, addresses of users' functions or 0, index in the numbers of a cable's path or 0
+    # the numbers, addresses of users' functions or 0
     numbers: np.ndarray
     cuts: np.ndarray  # (rows, nz): coefficients of the coordinates of cut joints in the displacements
     # (rows): period of a displacement, which is measured from rest within half of it to either side; 0 without

@@ -176,7 +176,8 @@ CONSTRAINT_KINDS = {
     "distance": ConstraintKind((".gap",), 1, ("length",), (), True, (".x", ".y", ".z"), "its two points coincide"),
     "on_plane": ConstraintKind((".gap",), 1, (), ("axis", "extent"), True, (".x", ".y")),
     "on_cylinder": ConstraintKind(
-        (".gap",), 1, ("radius",), ("axis",), True, (".around", ".along"), undefined="its point lies on the axis"),
+        (".gap",), 1, ("radius",), ("axis", "extent"), True, (".around", ".along"),
+        undefined="its point lies on the axis"),
     "on_circle": ConstraintKind(
         (".height", ".gap"), 2, ("radius",), ("axis",), undefined="its point lies on the axis"),
     "knife_edge": ConstraintKind((".slip",), 0, ("child_axis",)),
@@ -190,6 +191,10 @@ CONSTRAINT_KINDS = {
     # a contact that never opens: its first row is empty, and has the limit of the friction as its normal force
     "dry_friction": ConstraintKind((".limit", ".force"), 1, one_sided=True, family="coupling", coefficients=1),
     "custom": ConstraintKind((), 0, family="custom"),
+    # its multiplier is the tension
+    "cable": ConstraintKind(
+        (".tension",), 1, one_sided=True, family="cable",
+        undefined="its points coincide, one lies within what it goes round, or a belt is out of its plane"),
 }
 FAMILIES = ("cut", *dict.fromkeys(kind.family for kind in CONSTRAINT_KINDS.values()))
 KINDS = (*_JOINTS, *CONSTRAINT_KINDS)

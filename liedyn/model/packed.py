@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.model.cable_paths import path_numbers
 from liedyn.model.clusters import clusters, pack_clusters
 from liedyn.model.frames import joint_basis, rotation_pose, turns
 from liedyn.model.kinds import (  # noqa: F401  codes of primitives are part of the layout
@@ -62,7 +63,7 @@ LOOP_I = 19  # cut joints first, then all other constraints, in one list of reco
 LOOP_LINK_A, LOOP_LINK_B, LOOP_KIND, LOOP_ROW, LOOP_NROWS, LOOP_VIRTUAL, LOOP_NVIRTUAL = range(7)
 LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # status, below; number of holonomic rows, which come first
 LOOP_TARGET, LOOP_TARGET_SIZE = 9, 10  # address of the function that moves frame A (0: none), and size of its result
-LOOP_COEFFICIENTS = 11  # coupling: index in floats of its coefficients, one for each of nv
+LOOP_COEFFICIENTS = 11  # index in floats: of a coupling's coefficients, one for each of nv; of a cable's path
 LOOP_RESIDUAL, LOOP_JACOBIAN, LOOP_DRIFT, LOOP_BIAS, LOOP_DERIVATIVES, LOOP_FORCE = range(12, 18)  # addresses, custom
 LOOP_SIDE = 18  # +1 or -1: the residual of the first row must not become negative, or positive; else 0
 LOOP_F = 93
@@ -127,7 +128,7 @@ def pack(model, tree):
     counts = [len(tree.links), len(rest), len(dof_ints), len(model.bodies), len(loop_ints), n_rows, n_virtual]
     int_parts = [link_ints, dof_ints, body_ints, loop_ints]
     float_parts = [link_floats, dof_floats, rest, body_floats, loop_floats]
-    extra = _room(model, len(dof_ints), loop_ints, GRAVITY_SIZE + sum(part.size for part in float_parts))
+    extra = _room(model, tree, len(dof_ints), loop_ints, GRAVITY_SIZE + sum(part.size for part in float_parts))
     groups, entries = clusters(model, tree, dof_ints[:, DOF_LINK])
     clusters_at = HEADER + sum(part.size for part in int_parts)
     header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts)
@@ -256,13 +257,14 @@ def _frames(each, folding, both, tree, record):
     record[LOOP_MOTION:LOOP_TWIST] = _pose_numbers(np.eye(4))
 
 
-def _room(model, nv, ints, start):
-    """Numbers after the records: coefficients of couplings (still zero), scratch space of custom rows."""
-    sizes = []
+def _room(model, tree, nv, ints, start):
+    """Numbers after the records: coefficients of couplings (still zero), scratch space of custom rows, paths of
+    cables."""
+    parts = [np.empty(0)]
     for each, numbers in zip(model.constraints, ints[len(model.loops):]):
         size = CONSTRAINT_KINDS[each.kind].coefficients * nv
         if each.kind == "custom":
             size = max(3 * len(each.rows) * nv, nv * nv + len(each.rows))
-        numbers[LOOP_COEFFICIENTS] = start + sum(sizes)
-        sizes.append(size)
-    return np.zeros(sum(sizes))
+        numbers[LOOP_COEFFICIENTS] = start + sum(part.size for part in parts)
+        parts.append(path_numbers(tree, each.stations) if each.stations else np.zeros(size))
+    return np.concatenate(parts)

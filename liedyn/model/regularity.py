@@ -91,6 +91,7 @@ def _held_by_loops(model):
              for joint in model.joints for suffix in JOINT_KINDS[joint.kind].velocities}
     pairs += [(moved[name], GROUND) for constraint in model.constraints for name in constraint.coefficients
               if name in moved]
+    pairs += [tuple(each.bodies) for each in model.constraints if each.stations]
     for pair in pairs:
         for body in pair:
             while body != GROUND and body not in held:

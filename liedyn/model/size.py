@@ -128,9 +128,9 @@ def _kinds(robot):
 
 
 def _surfaces(robot):
-    """Lengths and radii of constraints."""
+    """Lengths and radii of contacts and cables."""
     loops = constraints_of(robot.packed)[1]
-    have = [KINDS[k] in LOOP_KINDS or CONSTRAINT_KINDS[KINDS[k]].family == "contact" for k in _kinds(robot)]
+    have = [KINDS[k] in LOOP_KINDS or CONSTRAINT_KINDS[KINDS[k]].family in ("contact", "cable") for k in _kinds(robot)]
     return np.abs(loops[have][:, [LOOP_LENGTH, LOOP_RADIUS]]).ravel()
 
 

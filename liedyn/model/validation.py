@@ -249,11 +249,13 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
     return (-1 if unilateral == "below" else 1), bounce, grip
 
 
-def extent(owner, value, side, axis, target):
-    """Lengths of a rectangle or radius of a disk, positive; nothing for None."""
+def extent(owner, kind, value, side, axis, target):
+    """Lengths of a rectangle or radius of a disk, or the length of a cylinder, positive; nothing for None."""
     if value is None:
         return ()
     sizes = any_numbers(owner, "extent", value)
+    if kind == "on_cylinder" and (sizes.ndim or not sizes > 0.0):
+        raise ModelError(f"{owner}, extent: expected the positive length of a cylinder, got {shown(value)}")
     if sizes.shape not in ((), (2,)) or not (sizes > 0.0).all():
         raise ModelError(f"{owner}, extent: expected two positive lengths or a radius, got {shown(value)}")
     if not side:
@@ -330,8 +332,8 @@ def tree(model):
     unique("shape", [shape.name for shape in model.shapes])
     for shape in model.shapes:
         choice(f"shape {shown(shape.name)}", "body", shape.body, known)
-    for thing in (*model.elements, *model.actuators):
-        for station in getattr(getattr(thing, "measure", None), "stations", ()):
+    for thing in (*model.elements, *model.actuators, *model.constraints):
+        for station in getattr(getattr(thing, "measure", thing), "stations", ()):
             choice(f"cable {shown(thing.name)}", "path", station.body, known)
     children = dict.fromkeys([GROUND] + bodies)
     pairs = [constraint for constraint in model.constraints if constraint.parent is not None]

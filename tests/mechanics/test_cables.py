@@ -150,7 +150,9 @@ def test_lengths_are_those_of_mujoco(tmp_path):
         conaffinity="0"/><site name="s" pos="0.45 0 0.2"/>
         <body name="two" pos="0.45 0 0"><joint name="b" axis="0 1 0"/><joint name="c" axis="0 0 1"/>
           <inertial pos="0.2 0 0" mass="0.5" diaginertia="0.01 0.02 0.02"/><site name="t" pos="0.25 0.01 0.12"/>
-          <site name="r" pos="0.3 -0.4 0.1"/></body></body></worldbody>
+          <site name="r" pos="0.3 -0.4 0.1"/></body>
+        <site name="above" pos="0.45 0.02 0.3"/><site name="below" pos="0.45 0 -0.2"/></body>
+      <site name="left" pos="-0.3 0.3 0"/></worldbody>
       <tendon><spatial name="many" stiffness="30" damping="1" springlength="0.2"><site site="w"/><site site="p"/>
         <site site="t"/></spatial>
       <spatial name="over" stiffness="20" springlength="0.1"><site site="p"/><geom geom="ball"/><site site="t"/>
@@ -159,11 +161,14 @@ def test_lengths_are_those_of_mujoco(tmp_path):
         <site site="t"/></spatial>
       <spatial name="post" stiffness="15"><site site="w"/><geom geom="post"/><site site="r"/></spatial>
       <spatial name="far" stiffness="10"><site site="w"/><geom geom="post"/><site site="p"/><site site="r"/></spatial>
+      <spatial name="up" stiffness="12"><site site="p"/><geom geom="ball" sidesite="above"/><site site="t"/></spatial>
+      <spatial name="down" stiffness="14"><site site="p"/><geom geom="ball" sidesite="below"/><site site="t"/></spatial>
+      <spatial name="round" stiffness="9"><site site="w"/><geom geom="post" sidesite="left"/><site site="r"/></spatial>
       </tendon><actuator><motor name="u" tendon="over" gear="-3"/><position name="x" tendon="post" kp="5"/></actuator>
       </mujoco>""")
     robot, rng = ld.load(path), np.random.default_rng(3)
     oracle = Oracle(path, robot)
-    assert robot.element_names == ("many", "over", "beside", "post", "far", "x servo")
+    assert robot.element_names == ("many", "over", "beside", "post", "far", "up", "down", "round", "x servo")
     wrapped = 0
     for _ in range(12):
         q, v, u = rng.uniform(-1.2, 1.2, 3), rng.normal(size=3), rng.normal(size=2)
@@ -203,7 +208,7 @@ def test_what_is_refused():
     wheel = ld.Pulley("ground", radius=0.1)
     one, two, small = ("load", (0, 0, 0)), ("ground", (1, 0, 0)), ld.Pulley("ground", radius=-1.0)
     for path, said in (([one], "begins and ends at a point"), ([wheel, one], "begins and ends"),
-                       ([one, wheel, wheel, two], "one between two pulleys"), ("load", "expected points"),
+                       ([one, wheel, wheel, two], "cylinders with turn=1"), ("load", "expected points"),
                        ([one, small, two], "radius: must be positive"), ([one, (1.0, 2.0)], "body")):
         with pytest.raises(ModelError, match=said):
             b.cable("x", path)

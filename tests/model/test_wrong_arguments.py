@@ -224,6 +224,7 @@ CALLS = {
         guess=None, solver=ld.NLPSolver(iterations=20), progress=False),
     "NLPSolver": dict(name="liedyn", iterations=20, feasibility=1e-8, optimality=1e-6, settings={"mu": 0.1}),
     "PathFunction": dict(f=lambda t, q, v, u: v @ v, df=lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=1.0),
+    "cable_lengths": dict(robot=PANDA, q=ARM),
     "tensions": dict(robot=PANDA, q=ARM, v=ARM, a=ARM, low=-1000.0, high=1000.0),
     "Pulley": dict(body="a", placement=(0.0, 0.0, 1.0), radius=0.1, turn=1, shape="cylinder"),
     "separation": dict(robot=SOLID, pairs=[("ball", "wall")], at_least=0.1),

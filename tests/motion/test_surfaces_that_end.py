@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn import kernels
 
 G = 9.81
 METHODS = [{}, {"method": "moreau"}]
@@ -81,9 +82,47 @@ def test_extents_in_files_and_errors(tmp_path):
     again = ld.load(tmp_path / "ball.toml")
     assert [each.extent for each in again.model.constraints] == [(1.0, 0.5), (0.2,)]
     with pytest.raises(ld.InputError, match="'table', 'disk'"):
-        ld.Stepper(robot, at(0, 1), np.zeros(6), dt=1e-3, method="moreau")
+        kernels.stepping(robot, method="moreau")
     for options, words in (({"extent": -1.0}, "positive"), ({"extent": (1, 2, 3)}, "radius"),
                            ({"extent": 1.0, "unilateral": False}, "unilateral"),
                            ({"extent": (1.0, 1.0), "axis": (0, 1, 1)}, "rectangle")):
         with pytest.raises(ld.ModelError, match=words):
             ball(("table", (0, 0, 0), options))
+
+
+def test_steps_see_edges():
+    """Off the table and down to the floor, on stairs, by a `Stepper` and by steps without memory."""
+    robot = ball(("table", (0, 0, 0.7), {"extent": (1.0, 0.4)}), ("floor", (0, 0, 0), {}))
+    stepper = ld.Stepper(robot, at(0.0, 0.75), [0, 0, 0, 1.25, 0, 0], dt=1e-3, method="moreau")
+    stepper.advance(399)
+    assert stepper.q[6] == pytest.approx(0.75, abs=1e-9) and stepper.q[4] < 0.5
+    stepper.advance(301)
+    assert stepper.q[6] == pytest.approx(0.75 - 0.5 * G * 0.3**2, abs=5e-3)
+    assert stepper.active == ("table", "floor")
+    stepper.advance(300)
+    assert stepper.q[6] == pytest.approx(0.05, abs=1e-6) and stepper.q[4] == pytest.approx(1.25, abs=1e-2)
+    stepper.reset(at(0.0, 0.4), np.zeros(6))  # below the table, and thrown up through it
+    stepper.reset(v=[0, 0, 0, 0, 0, 4.0])
+    stepper.advance(500)
+    assert stepper.q[6] == pytest.approx(0.4 + 2.0 - 0.5 * G * 0.25, abs=1e-6)
+    stepper.advance(1000)
+    assert stepper.q[6] == pytest.approx(0.75, abs=1e-6)
+    stepper.switch("table", False)  # from outside it stays off
+    stepper.advance(1000)
+    assert stepper.q[6] == pytest.approx(0.05, abs=1e-6) and stepper.active == ("floor",)
+    q, v = at(0.0, 0.75), np.array([0, 0, 0, 1.25, 0, 0])
+    for _ in range(1000):
+        q, v = ld.step(robot, q, v, np.zeros(6), dt=1e-3, method="moreau")
+    assert q[6] == pytest.approx(0.05, abs=1e-6) and q[4] == pytest.approx(1.25, abs=1e-2)
+
+
+def test_steps_down_stairs():
+    stairs = [(f"step{k}", (0.3 * k, 0, -0.1 * k), {"extent": (0.3, 1.0), "friction": 0.6}) for k in range(4)]
+    robot = ball(*stairs)
+    stepper, heights = ld.Stepper(robot, at(0.0, 0.05), [0, 16.0, 0, 0.8, 0, 0], dt=1e-3, method="moreau"), []
+    for _ in range(1300):
+        stepper.step()
+        x, z = stepper.q[[4, 6]]
+        k = int(np.floor(x / 0.3 + 0.5))
+        heights.append(z - 0.05 + 0.1 * k if k < 4 else 0.0)
+    assert min(heights) > -1e-2 and stepper.q[4] > 0.4

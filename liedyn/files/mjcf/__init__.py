@@ -15,7 +15,7 @@ import numpy as np
 from liedyn.files.file_bodies import add_friction, require_width
 from liedyn.files.mjcf import actuators, equalities, fields, geoms
 from liedyn.files.mjcf.documents import looked_through
-from liedyn.files.mjcf.passive import declare_tendons
+from liedyn.files.mjcf.passive import declare_limits, declare_tendons
 from liedyn.files.mjcf.reader import BALL, Reader
 from liedyn.files.paths import path_of
 from liedyn.files.text_path import TextPath
@@ -34,7 +34,8 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
     Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
     becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
     between joints or fixed tendons couplings; springs and dampers of tendons, and polynomial ones of joints, become
-    force elements, compensation of gravity applied forces. Motors, and position and velocity servos become actuators,
+    force elements, upper limits of tendons over sites cables that do not stretch, compensation of gravity applied
+    forces. Motors, and position and velocity servos become actuators,
     and the feedback of servos springs and dampers; a free joint is driven only by actuators of the file. Features
     switched off in the file are off. Shapes are used for inertias and pictures.
 
@@ -84,6 +85,7 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
         reader.add_sites()
         polynomials = equalities.declare(reader)
         declare_tendons(reader)
+        declare_limits(reader)
         actuators.declare(reader)
         geoms.declare(reader, looks)
         add_friction(reader.builder, reader.frictions() if friction is not None else {}, friction)

@@ -31,7 +31,7 @@ def declare(reader):
         if not ratios:
             if not (_is_linear(reader, k) and (_add_cylinder(reader, k, name) or _add_thruster(reader, k, name))):
                 reader.missing["actuators with a state, of a muscle, or that act on other than coordinates, sites and "
-                               "tendons without pulleys and side sites"].append(name)
+                               "tendons without pulleys and side sites within geoms"].append(name)
             continue
         gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else reader.gear(k)[0], _bias(reader, k)
         reader.builder.actuator(name, ratios, gear=gear * m.actuator_gainprm[k, 0])

@@ -18,7 +18,7 @@ TAKEN = {
     "equalities": "eq_type eq_obj1id eq_obj2id eq_objtype eq_active0 eq_data",
     "tendons": """
         tendon_type tendon_adr tendon_num tendon_stiffness tendon_stiffnesspoly tendon_damping tendon_dampingpoly
-        tendon_armature tendon_lengthspring tendon_length0 wrap_type wrap_objid wrap_prm""",
+        tendon_armature tendon_lengthspring tendon_length0 tendon_limited tendon_range wrap_type wrap_objid wrap_prm""",
     "actuators": """
         opt.disableactuator actuator_trntype actuator_dyntype actuator_gaintype actuator_biastype actuator_trnid
         actuator_gainprm actuator_biasprm actuator_damping actuator_dampingpoly actuator_armature actuator_gear
@@ -89,8 +89,7 @@ IRRELEVANT = {
     "it matters with the switch `override`, which is told": "opt.o_margin opt.o_solref opt.o_solimp opt.o_friction",
     "it matters in a medium, which is told": "geom_fluid",
     "it belongs to dry friction, which is told": "dof_solref dof_solimp tendon_solref_fri tendon_solimp_fri",
-    "it belongs to limits of tendons, which are told":
-        "tendon_range tendon_margin tendon_solref_lim tendon_solimp_lim tendon_actfrcrange",
+    "it belongs to force limits of tendons, which are told": "tendon_actfrcrange",
     "it tells limits of forces of two sources apart, which are told": "jnt_actgravcomp",
     "it belongs to actuators that are told": """
         actuator_cranklength actuator_dynprm actuator_actlimited actuator_actrange actuator_actearly actuator_ctrlspec
@@ -119,6 +118,7 @@ _SOFT = [0.02, 1.0], [0.9, 0.95, 0.001, 0.5, 2.0]  # MuJoCo's defaults of solref
 _TOUCH = "friction and softness of the contacts of shapes, which take yours (Builder.ground_contacts)"
 _SOFTNESS = "the softness of equalities, which are rigid"
 _LIMITS = "the softness of joints' limits"
+_TENDONS = "the softness of limits of tendons"
 
 
 class Told(NamedTuple):
@@ -132,7 +132,9 @@ class Told(NamedTuple):
 
 
 TOLD = {
-    "tendon_limited": Told("the limits of tendons", "tendon", off=("CONSTRAINT", "LIMIT")),
+    "tendon_solref_lim": Told(_TENDONS, "tendon", _SOFT[0], "tendon_limited", ("CONSTRAINT", "LIMIT")),
+    "tendon_solimp_lim": Told(_TENDONS, "tendon", _SOFT[1], "tendon_limited", ("CONSTRAINT", "LIMIT")),
+    "tendon_margin": Told(_TENDONS, "tendon", 0, "tendon_limited", ("CONSTRAINT", "LIMIT")),
     "tendon_frictionloss": Told("the dry friction of tendons", "tendon", off=("CONSTRAINT", "FRICTIONLOSS")),
     "tendon_actfrclimited": Told("the force limits of tendons", "tendon"),
     "tendon_springyield": Told("the yielding of springs", "tendon", where="tendon_stiffness", off=("SPRING",)),

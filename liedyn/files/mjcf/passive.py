@@ -42,7 +42,9 @@ def line(reader, t):
 def path(reader, t):
     """Points and pulleys of a tendon, as `Builder.cable` takes them.
 
-    None if it has pulleys that divide its force, or side sites, by which MuJoCo chooses the way in its own manner."""
+    None if it has pulleys that divide its force, or side sites within what it goes round, so that it touches that from
+    inside, or on other bodies.
+    """
     m, wrap, found = reader.model, reader.mujoco.mjtWrap, []
     for k in range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t]):
         kind, number = m.wrap_type[k], int(m.wrap_objid[k])
@@ -50,10 +52,16 @@ def path(reader, t):
             found.append(reader.site(number))
             continue
         shape = {int(wrap.mjWRAP_SPHERE): "sphere", int(wrap.mjWRAP_CYLINDER): "cylinder"}.get(int(kind))
-        if shape is None or m.wrap_prm[k] >= 0.0:
+        if shape is None:
             return None
-        frame = reader.pose(m.geom_pos[number], m.geom_quat[number])
-        found.append(Pulley(reader.bodies[m.geom_bodyid[number]], frame, float(m.geom_size[number, 0]), shape=shape))
+        frame, radius = reader.pose(m.geom_pos[number], m.geom_quat[number]), float(m.geom_size[number, 0])
+        side, body = None, m.geom_bodyid[number]
+        if m.wrap_prm[k] >= 0.0:
+            site = int(m.wrap_prm[k])
+            side = frame[:3, :3].T @ (reader.site(site)[1][:3, 3] - frame[:3, 3])
+            if m.site_bodyid[site] != body or np.linalg.norm(side) < radius:
+                return None
+        found.append(Pulley(reader.bodies[body], frame, radius, side=side, shape=shape))
     return found
 
 
@@ -85,7 +93,20 @@ def declare_tendons(reader):
         elif path(reader, t):
             reader.builder.cable(reader.unused("element", name), path(reader, t), length=low, **given, pushes=True)
         else:
-            reader.missing["springs and dampers of tendons with pulleys or side sites"].append(name)
+            reader.missing["springs and dampers of tendons with pulleys, or side sites within geoms"].append(name)
+
+
+def declare_limits(reader):
+    """Declare upper limits of tendons over sites as cables that do not stretch; other limits of tendons are told."""
+    m = reader.model
+    for t in np.flatnonzero(m.tendon_limited) if not reader.has_no_limits() else ():
+        (low, high), name = map(float, m.tendon_range[t]), reader.name("tendon", int(t))
+        way = None if is_fixed(reader, t) else path(reader, t)
+        if way and m.tendon_length0[t] <= high:
+            reader.builder.cable(reader.unused("joint", name), way, length=high, stiffness=np.inf)
+        if not way or m.tendon_length0[t] > high or low > 0.0:
+            reader.missing["the limits of tendons, except upper ones of tendons over sites that hold in the drawing"
+                           ].append(name)
 
 
 DEGREES = 3

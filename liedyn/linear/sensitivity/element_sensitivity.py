@@ -18,7 +18,7 @@ from numba import types
 
 from liedyn.lie.algebra import Ad_inverse, ad, add, add6, compose, cross, dot, neg
 from liedyn.lie.exponential import inverse, log
-from liedyn.linear.sensitivity.cable_sensitivity import piece_length, piece_of, pull_piece
+from liedyn.linear.sensitivity.cable_sensitivity import piece_changes, piece_of, pull_piece
 from liedyn.linear.sensitivity.changes import (
     CHANGES, LENGTH_AT, number_change, of_loop, of_number, put_changes, spread_size,
 )
@@ -40,6 +40,7 @@ from liedyn.machine.linalg.gauss_jordan import clear
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.cut_joints import loop_frames
+from liedyn.mechanics.constraints.families.cable import piece_at, piece_count
 from liedyn.mechanics.constraints.families.contact import contact, varied_wrench, velocity_jets
 from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
 from liedyn.mechanics.constraints.jets import ZERO3, jet_add, jet_cross, jet_unit, sum_of
@@ -48,7 +49,8 @@ from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.constraint_records import (
     CONTACT, family_of, is_active, is_cut, loop_count, loop_integer, loop_kind, loop_pitch, loop_rows,
 )
-from liedyn.model.force_elements import BUSHING, FOLLOWER, LAW, NUMBERS, PATH, PIECE, ROW, THRUST
+from liedyn.model.force_elements import BUSHING, FOLLOWER, LAW, NUMBERS, ROW, THRUST
+from liedyn.model.kinds import CABLE
 from liedyn.model.packed import LOOP_COEFFICIENTS, NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_total, get6, link_count, zero3, zero6
 
@@ -234,27 +236,17 @@ def between_points(model, l, work, acting, passes):
     push_sides(model, passes, l, M, L, out_of(C, joined(moment, force)))
 
 
-@inline
-def path_of(slopes, r):
-    """Where the numbers of the cable that row r measures begin, 0 if it is none."""
-    found = 0
-    for e in range(slopes.records.shape[0]):
-        if slopes.records[e, ROW] == r:
-            found = slopes.records[e, PATH]
-    return found
-
-
-@late(MODEL, ACTING, types.int64, types.int64, VECTOR, PASSES)
-def vary_cable(model, acting, l, path, world, passes):
+@late(MODEL, ACTING, types.int64, VECTOR, PASSES)
+def vary_cable(model, acting, l, world, passes):
     """Adds the forces of the cable that row l measures to its links; needs `vary_links`."""
-    numbers, r, zero = acting.slopes.numbers, loop_rows(model, l)[0], splat(LANES, 0.0)
+    r, zero = loop_rows(model, l)[0], splat(LANES, 0.0)
     x, w = (0.0, 0.0, zero - number_change(passes.spread, of_loop(model, l, LENGTH_AT)), zero), (0.0, 0.0, zero, zero)
-    for piece in range(int(numbers[path])):
-        more = piece_length(piece_of(model, numbers, path + 1 + PIECE * piece, world, passes))
+    for k in range(piece_count(model, l)):
+        more = piece_changes(piece_of(model, piece_at(model, l, k), world, passes))
         x, w = sum_of(x, more[0]), sum_of(w, more[1])
     f = force_variations(model, acting, r, x, w, passes.spread)
-    for piece in range(int(numbers[path])):
-        pull_piece(passes, piece_of(model, numbers, path + 1 + PIECE * piece, world, passes), f)
+    for k in range(piece_count(model, l)):
+        pull_piece(passes, piece_of(model, piece_at(model, l, k), world, passes), f)
 
 
 @inline
@@ -304,8 +296,8 @@ def vary_block(model, acting, motion, along, b, room, forces):
             vary_bushing(model, acting.slopes, acting.pushed, l, world, passes)
         elif family_of(model, l) == CONTACT:
             between_points(model, l, world, acting, passes)
-        elif path_of(acting.slopes, loop_rows(model, l)[0]) != 0:
-            vary_cable(model, acting, l, path_of(acting.slopes, loop_rows(model, l)[0]), world, passes)
+        elif loop_kind(model, l) == CABLE:
+            vary_cable(model, acting, l, world, passes)
         else:
             on_coordinates(model, l, acting, along, b, passes, cuts, forces)
     if reads:

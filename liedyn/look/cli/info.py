@@ -57,7 +57,7 @@ def _parts(robot):
              "virtual: " + (", ".join(loop.name + s for s in LOOP_KINDS[loop.kind].velocities) or "none"))
             for loop in model.loops]),
         ("other constraints", len(model.constraints), "", [
-            (each.name, each.kind, _between(each) if each.parent else "", _rows(robot, each))
+            (each.name, each.kind, "" if each.bodies == {None} else _between(each), _rows(robot, each))
             for each in model.constraints]),
         ("actuators", len(model.actuators), "", [
             (each.name, f"on {', '.join(each.gears)}" if each.gears else _between(each.measure), _gear(each))
@@ -107,6 +107,6 @@ def _mobility(robot):
 
 
 def _between(each):
-    if hasattr(each, "stations"):
+    if getattr(each, "stations", ()):
         return " - ".join(station.body for station in each.stations)
     return f"{each.parent} - {each.child}"

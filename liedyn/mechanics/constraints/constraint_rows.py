@@ -15,7 +15,7 @@ from numba import types
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, splat, store, vector_in
 from liedyn.mechanics.constraints.cut_joints import closure_kernel
-from liedyn.mechanics.constraints.families import contact, coupling, custom
+from liedyn.mechanics.constraints.families import cable, contact, coupling, custom
 from liedyn.mechanics.constraints.families.cut import (
     cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_state_kernel,
     cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
@@ -28,7 +28,7 @@ from liedyn.model.packed import NV, N_ROWS
 from liedyn.model.packed_records import MODEL
 
 TABLE = (
-    contact, coupling, custom,
+    contact, coupling, custom, cable,
 )
 """All families except cut joints; most robots have none or one. Compiled for the first robot that has some."""
 

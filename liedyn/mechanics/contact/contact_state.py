@@ -132,6 +132,8 @@ def point_on(model, l, q):
 def place_on(robot, k, q):
     """How far the point of contact k is inside the edge of its surface, and its gap."""
     each, (x, y, z) = surfaces_that_end(robot)[k], point_on(robot.packed, k, q)
+    if each.kind == "on_cylinder":
+        return 0.5 * each.extent[0] - abs(z), each.side * (math.hypot(x, y) - each.length)
     inside = (each.extent[0] - math.hypot(x, y) if len(each.extent) == 1
               else min(0.5 * each.extent[0] - abs(x), 0.5 * each.extent[1] - abs(y)))
     return inside, each.side * (z - each.radius)

@@ -112,7 +112,7 @@ def names_of_joints(robot):
 def locked(robot, joints):
     """The robot with locks before these joints, by name; and if they are empty, before all of them."""
     b, locks, taken = Builder.of(robot), [], {*names_of_joints(robot), *robot.body_numbers, *robot.constraint_names}
-    b._constraints[:] = [each for each in b._constraints if each.parent is not None]
+    b._constraints[:] = [each for each in b._constraints if each.bodies != {None}]
     b.change("robot", independent=(), outputs=())
     for joint in robot.model.joints:
         if joint.name not in (joints or (joint.name,)):

@@ -11,6 +11,7 @@ f > 0 pulls: it acts against x. So elements use the code of constraints, by a pa
 constraints, and their derivatives are exact. None of it is compiled for robots without elements.
 """
 from liedyn.mechanics.elements.generalized import actuator_matrix, element_forces, element_states
+from liedyn.mechanics.elements.lengths_of_cables import cable_lengths
 from liedyn.mechanics.elements.tensions import tensions
 
-__all__ = ["actuator_matrix", "element_forces", "element_states", "tensions"]
+__all__ = ["actuator_matrix", "cable_lengths", "element_forces", "element_states", "tensions"]

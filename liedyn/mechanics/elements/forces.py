@@ -37,11 +37,10 @@ from liedyn.mechanics.constraints.cut_joints import virtual_kernel
 from liedyn.mechanics.constraints.families.cut import (
     cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_velocity_kernel,
 )
-from liedyn.mechanics.elements.cable_lengths import add_cable_derivatives, add_cable_lengths
 from liedyn.mechanics.elements.element_wrenches import LAWS_TYPE, force
 from liedyn.mechanics.elements.element_wrenches import change, given, of_unit_input, pull, rate, seen_at_b
 from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
-from liedyn.model.force_elements import BUSHING, HOLDS, LAW, PATH, ROW
+from liedyn.model.force_elements import BUSHING, HOLDS, LAW, ROW
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, get6, put3, put6
 
@@ -113,14 +112,6 @@ def row_count(laws, e):
 
 
 @inline
-def has_cables(laws):
-    found = False
-    for e in range(laws.records.shape[0]):
-        found = found or laws.records[e, PATH] != 0
-    return found
-
-
-@inline
 def measure(model, laws, at, t, q, v):
     """Fill `Measured`, except for the slopes of six rows, and return the energy; needs `world_velocities`."""
     energy = 0.0
@@ -131,8 +122,6 @@ def measure(model, laws, at, t, q, v):
     jacobian_rows(model, q, at.world, at.G)
     if at.z.size > 0:
         add_cut_coordinates(model, laws, at.world, at.z, at.E, at.x, at.w, at.G)
-    if has_cables(laws):
-        add_cable_lengths(model, laws, at.world, v, at.x, at.w, at.G)
     for e in range(laws.records.shape[0]):
         r = laws.records[e, ROW]
         if row_count(laws, e) == 1:
@@ -223,8 +212,6 @@ def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
     if at.z.size > 0:
         of_cuts = (take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n))
         add_cut_derivatives(model, laws, at.world, at.f, at.z, *of_cuts, w_q, D)
-    if has_cables(laws):
-        add_cable_derivatives(model, laws, at.world, v, at.f, w_q, D)
     for i in range(n):
         add_multiple(-1.0, D[i], by_q[i])
     for e in range(laws.records.shape[0]):

@@ -131,8 +131,8 @@ def _require_finite(robot, lead, tau, w):
         with of_the_batch(lead, b):
             if undefined:
                 raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
-                                                 "here: its points coincide, or one lies within what a cable goes "
-                                                 "round", np.zeros(0))
+                                                 "here: its points coincide, one lies within what a cable goes "
+                                                 "round, or a belt is out of its plane", np.zeros(0))
             raise InputError(f"numbers overflow: generalised forces of force elements are {shown(tau[b].tolist())}")
 
 
@@ -256,7 +256,8 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
             b, k = np.argwhere(bad)[0]
             with of_the_batch(lead, b):
                 raise SingularConfigurationError(f"actuator {shown(robot.actuator_names[k])} has no direction here: "
-                                                 "its points coincide, or one lies within what a cable goes round",
+                                                 "its points coincide, one lies within what a cable goes round, or "
+                                                 "a belt is out of its plane",
                                                  np.zeros(0))
     return S.reshape(lead + S.shape[1:])
 

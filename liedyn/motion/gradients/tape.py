@@ -10,9 +10,10 @@ from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
 from liedyn.machine.errors import InputError, SimulationError
 from liedyn.machine.memory import require_memory
 from liedyn.mechanics.contact.contact_state import statuses
+from liedyn.mechanics.contact.watching import dry_friction_of
 from liedyn.model.calls.boundary import wrenches
 from liedyn.model.constraint_records import refresh
-from liedyn.model.packed import N_ROWS, OFF, PackedModel
+from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.motion.gradients.equations import element_changes, put_at_rest
 from liedyn.motion.gradients.room import StepDerivatives, make_room
 from liedyn.motion.gradients.step_derivatives import differentiate_steps, make_parts, vary_start
@@ -41,9 +42,8 @@ class Tape:
             raise InputError("Sampled controllers are not differentiated: give inputs over the time grid, or (f, df)")
         self.model = private_model(robot, grid.start)
         self.contacts = one_sided(robot, self.model, (), events)
-        if (dry := self.contacts.dry & (statuses(self.model)[self.contacts.index] != OFF)).any():
-            raise InputError(f"runs with dry friction of joints that sticks are not differentiated: "
-                             f"{', '.join(map(repr, self.contacts.names[dry]))}; smooth friction has a width")
+        if dry := dry_friction_of(robot, fixed=True):
+            raise InputError(f"runs are not differentiated with {dry}")
         self.x = make_work(robot, forces, self.inputs, self.contacts, method.tableau.shape[1])
         self.o = settings_of(robot, scheme_of(method, "nullspace", stabilisation), self.contacts, self.inputs,
                              len(forces) > 0, FREE_ENERGY)

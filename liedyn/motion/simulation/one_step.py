@@ -82,7 +82,8 @@ def step(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None,
 
     Notes
     -----
-    Events are not detected within a step: `simulate` locates them, `Stepper.switch` is for external ones.
+    Events are not detected within a step: `simulate` locates them, `Stepper.switch` is for external ones. Whether a
+    contact is beyond the edge of its surface is seen at the beginning of a step.
 
     Examples
     --------
@@ -115,6 +116,7 @@ def step(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None,
         if p.functions:
             forget_errors(p.functions)
             refresh(p.s.model, t)
+        p.see_edges(rows.q[0], anew=True)
         if begin(p.address, p.checks) or p.decays:
             check_start(p, rows.q[0], rows.v[0], t, "check")
         status = go(p.address, 1)

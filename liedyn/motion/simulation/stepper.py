@@ -174,8 +174,9 @@ class Stepper:
 
     @property
     def active(self) -> tuple[str, ...]:
-        return tuple(
-            name for name, status in zip(self.robot.constraint_names, statuses(self._p.s.model)) if status != OFF)
+        beyond = {k for k, is_beyond in zip(self._p.ends, self._p.beyond) if is_beyond}
+        return tuple(name for k, (name, status) in enumerate(zip(
+            self.robot.constraint_names, statuses(self._p.s.model))) if status != OFF or k in beyond)
 
     @property
     def now(self) -> Robot:
@@ -270,7 +271,13 @@ class Stepper:
             forget_errors(self._p.functions)
         for k, coupler in enumerate(self._couplers):
             self._p.s.couplers[k] = coupler.numbers
-        status = function(self._address, count)
+        if self._p.ends:
+            status = OK
+            while count and status == OK:
+                self._p.see_edges(self._p.s.rows.q[0])
+                status, count = function(self._address, 1), count - 1
+        else:
+            status = function(self._address, count)
         for k, coupler in enumerate(self._couplers):
             coupler.numbers[WRENCH:] = self._p.s.couplers[k, WRENCH:]
         if status != OK:
@@ -317,6 +324,7 @@ class Stepper:
         with Undone(self._p):
             refresh(self._p.s.model, t)
             raise_errors(self._p.functions)
+            self._p.see_edges(q, anew=True)
             check_start(self._p, q, v, t, start)
             self._about[DONE], self._p.s.times[0], self._table[:] = 0, t, 0.0
             self._put(q, v)
@@ -389,7 +397,7 @@ class Stepper:
         if on and k in p.contacts.index:
             p.refuse_contacts(p.contacts.index == k)
         impulse = np.zeros(len(p.s.work.psi))
-        if (status[k] != OFF) == on:
+        if p.switch_beyond(k, on, self.q) or (status[k] != OFF) == on:
             return impulse
         with Undone(self._p):
             refresh(p.s.model, self.t)

@@ -18,7 +18,7 @@ from liedyn.machine.compiled.user_functions import forget_errors
 from liedyn.machine.errors import InputError, listed
 from liedyn.machine.linalg.vectors import copy_to
 from liedyn.machine.typed_decorators import intrinsic, once
-from liedyn.mechanics.contact.contact_state import statuses, surfaces_that_end
+from liedyn.mechanics.contact.contact_state import place_on, statuses, surfaces_that_end
 from liedyn.model.calls.boundary import wrenches
 from liedyn.model.constraint_records import loop_count, loop_integer, loop_rows, refresh, switch
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_SIDE, OFF, ON, OPEN, PackedModel
@@ -215,6 +215,10 @@ class Prepared:
     s : Stepping
     robot, inputs, contacts, method, stabilisation
         The arguments from which it was made, kept alive with it.
+    ends : list of int
+        Numbers of the contacts whose surfaces end.
+    beyond : ndarray
+        For each of them, 1 if it is switched off because its point is beyond the edge, or below.
     """
 
     def __init__(self, robot, method, formulation, stabilisation, f_ext):
@@ -231,8 +235,8 @@ class Prepared:
         self.robot, self.contacts, self.method = robot, contacts, method
         self.stepping = isinstance(method, Moreau)
         self.refuse_contacts(statuses(model)[contacts.index] != OFF)
-        if ends := [each.name for each in surfaces_that_end(robot).values()]:
-            raise InputError(f"steps do not see surfaces end: {listed(ends)} of {robot.name!r}; take simulate()")
+        self.ends = list(surfaces_that_end(robot))
+        self.beyond = np.zeros(len(self.ends), np.int64)
         self.inputs = Inputs(robot, None, None, start, None, False)
         forces = wrenches(robot, f_ext, ())[0]
         work = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1], formulation == "momenta")
@@ -265,7 +269,33 @@ class Prepared:
     def _changing(self):
         s = self.s
         return (*s.rows, s.times, s.about, s.tau, s.couplers, s.work.table, s.work.pivots, s.work.order, s.work.nearest,
-                statuses(s.model))
+                statuses(s.model), self.beyond)
+
+    def see_edges(self, q, anew=False):
+        """Switches contacts off whose points have come over the edge of their surfaces, and on again those that are
+        back and not below.
+
+        `anew` for a state that did not follow from the last one.
+        """
+        status = statuses(self.s.model)
+        for e, k in enumerate(self.ends):
+            before = status[k]
+            if before == OFF and not self.beyond[e]:  # somebody else has switched it off
+                continue
+            inside, gap = place_on(self.robot, k, q)
+            self.beyond[e] = inside < 0.0 or gap < -DEEPEST and (anew or self.beyond[e])
+            if (before == OFF) != self.beyond[e]:
+                status[k], self.s.about[KNOWN] = OFF if self.beyond[e] else OPEN, 0
+
+    def switch_beyond(self, k, on, q):
+        """True if contact k is beyond the edge of its surface, and switching it needs no more than a note of that."""
+        if k not in self.ends:
+            return False
+        e, (inside, gap) = self.ends.index(k), place_on(self.robot, k, q)
+        if not (self.beyond[e] or statuses(self.s.model)[k] == OFF and on and (inside < 0.0 or gap < -DEEPEST)):
+            return False
+        self.beyond[e] = on
+        return True
 
     def refuse_contacts(self, there):
         """Raises InputError for one-sided constraints with methods other than Moreau's, which do not switch them."""

@@ -15,7 +15,7 @@ from liedyn.machine.arguments import flag, floats, non_negative
 from liedyn.machine.errors import ClosureError, InputError, shown, suggestion
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import closure_error, velocity_error
-from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.contact.watching import dry_friction_of, watches
 from liedyn.mechanics.elements.generalized import moves_elements
 from liedyn.mechanics.tree.places import places_of
 from liedyn.model.calls.boundary import states
@@ -264,6 +264,8 @@ def demands_of(robot, start, goal, duration, bounds, declared, path, via, period
     if moves_elements(robot):
         raise InputError(f"{robot.name!r} has forces that are functions of the time: motions are optimized for forces "
                          "that states and inputs decide")
+    if dry := dry_friction_of(robot):
+        raise InputError(f"{robot.name!r} has {dry}")
     if watches(robot):
         raise InputError(f"{robot.name!r} has one-sided constraints: switch them to 'sliding' or 'sticking' or off")
     if not robot.actuator_names:

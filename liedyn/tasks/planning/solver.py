@@ -17,7 +17,7 @@ from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.memory import require_memory
 from liedyn.mechanics.constraints.independent import all_holonomic, by_name, choose, given_coordinates
 from liedyn.mechanics.constraints.loops import closure_error
-from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.contact.watching import dry_friction_of, watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.calls.boundary import states
 from liedyn.model.packed import PackedModel
@@ -81,6 +81,7 @@ def require_known(robot):
     unknown = [(robot.elements is not None and bool(robot.elements.functions),
                 "force elements with laws of users, or applied forces that are functions of time"),
                (bool(robot.functions), "users' functions in its model"),
+               (dry := dry_friction_of(robot), dry),
                (watches(robot), "one-sided contacts that open and close: plan in phases, `steps=[ld.Phase(...)]`, or "
                                 "switch each, `robot.switched(...)`")]
     for has, what in unknown:
