@@ -229,8 +229,8 @@ def stepping(robot: Robot, method: str | GeneralizedAlpha = "rk4",
     Raises
     ------
     InputError
-        An unknown name, a method that chooses its own steps, or one-sided constraints that it does not see; nothing may
-        be compiled here (``LIEDYN_COMPILE=never``).
+        An unknown name, a method that chooses its own steps, or one-sided constraints or ends of surfaces that it does
+        not see; nothing may be compiled here (``LIEDYN_COMPILE=never``).
 
     Examples
     --------

@@ -8,9 +8,9 @@ from liedyn.machine.errors import ModelError
 G = 9.81
 
 
-def ball(*boxes, radius=0.05, friction=0.0, restitution=0.0, points=()):
-    """A ball, or points of a body, and boxes: (name, body, placement, size)."""
-    b = ld.Builder("ball")
+def ball(*boxes, radius=0.05, friction=0.0, restitution=0.0, gravity=G):
+    """A ball and boxes: (name, body, placement, size)."""
+    b = ld.Builder("ball", gravity=(0.0, 0.0, -gravity))
     b.body("ball", 1.0, inertia=[0.4 * 0.05 ** 2] * 3)
     b.joint("free", "free", "ground", "ball", driven=False)
     b.shape("skin", "ball", "sphere", size=radius, role="collision")
@@ -49,7 +49,7 @@ def test_thrown_balls_never_enter(seed):
     rng = np.random.default_rng(seed)
     place = ld.placement((0.1, -0.2, 0.3), rpy=rng.uniform(-1, 1, 3))
     size = (0.5, 0.3, 0.2)
-    robot = ball(("crate", "ground", place, size), restitution=0.3)
+    robot = ball(("crate", "ground", place, size), restitution=0.3, gravity=0.5)
     for _ in range(3):
         start = place[:3, 3] + (d := rng.normal(size=3)) / np.linalg.norm(d) * 0.8
         aim = place[:3, 3] + rng.uniform(-0.15, 0.15, 3)
@@ -72,7 +72,7 @@ def test_a_point_meets_faces_only_and_passes_beside():
     on, beside = (ld.simulate(robot, [x, 0, 1.5], np.zeros(3), 0.6, dt=1e-3, progress=False) for x in (0.19, 0.21))
     assert on.q[-1, 2] == pytest.approx(1.05, abs=1e-9)
     assert beside.q[-1, 2] == pytest.approx(1.5 - 0.18 * G, abs=1e-6)
-    side = ld.simulate(robot, [1.0, 0, 1.0], [-3.0, 0, 1.0], 0.4, dt=1e-3, progress=False)
+    side = ld.simulate(robot, [1.0, 0, 1.0], [-3.0, 0, 1.3], 0.4, dt=1e-3, progress=False)
     assert side.q[:, 0].min() == pytest.approx(0.2, abs=1e-9)
 
 

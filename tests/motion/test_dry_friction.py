@@ -292,10 +292,13 @@ def test_errors():
     with pytest.raises(ld.ModelError, match="dry_friction"):
         b.constraint("more", "dry_friction", coefficients={"x": 1.0})
     robot = slider(coulomb=1.0)
-    with pytest.raises(ld.InputError, match="rub"):
+    said = r"dry friction of joints that sticks, 'rub': declare it smooth instead, Builder.friction\(..., width=1e-3\)"
+    with pytest.raises(ld.InputError, match=said):
         ld.differentiate_run(robot, [0.0], [1.0], 0.1, dt=0.01)
-    with pytest.raises(ld.InputError, match="one-sided|rub"):
+    with pytest.raises(ld.InputError, match=said):
         ld.ddp(robot, [0.0], [1.0], ld.Cost(Q=1.0, R=1.0), 10, 0.01)
+    with pytest.raises(ld.InputError, match=said):
+        ld.optimize_motion(robot, [0.0], [1.0], duration=1.0)
     with pytest.raises(ld.InputError, match="rub"):
         ld.sensitivities(robot, [0.0], [1.0], [0.0], parameters=["mass:m"])
     with pytest.raises(ld.InputError, match="about to slip"):

@@ -32,8 +32,9 @@ class Friction(SlidingFriction):
     def __init__(self, robot, contacts, motion):
         psi = np.array([terms_kernel(robot.packed, q, v, np.empty(0))[4] for q, v in zip(motion.q, motion.v)])
         if contacts.dry.any():
-            raise InputError(f"sensitivities() is not available while joints slide with dry friction, as "
-                             f"{', '.join(map(repr, contacts.names[contacts.dry]))} here: smooth friction has a width")
+            raise InputError(f"sensitivities() is not available while joints slide with dry friction that sticks, as "
+                             f"{', '.join(map(repr, contacts.names[contacts.dry]))} here: declare it smooth instead, "
+                             "Builder.friction(..., width=1e-3)")
         super().__init__(contacts, psi[:, None], motion.lam[:, None])
         self.of_unit = self.of_unit[:, 0]
 

@@ -93,7 +93,7 @@ def _touching(robot, contacts, q, residual, psi, limit):
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     ends = surfaces_that_end(robot)
     for c in np.flatnonzero(np.isin(contacts.index, list(ends))):
-        if place_on(robot, int(contacts.index[c]), q)[0] < 0.0:  # beyond the edge
+        if place_on(robot, int(contacts.index[c]), q)[0] < 0.0 or gap[c] < -DEEPEST:  # beyond the edge, or below
             gap[c] = np.inf
     for c in np.flatnonzero(gap < -DEEPEST):
         raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
