@@ -85,7 +85,7 @@ class CableBuilder:
         >>> ld.element_states(robot, [-0.1], [0.0])["rope"][2].round(6)  # 2.1 m and half a turn
         np.float64(414.159265)
         >>> b.change("element", "rope", stiffness=0.0)
-        >>> b.cable("chain", [("load", (0, 0, 0)), over, ("ground", (-0.1, 0.0, 0.0))], length=2.4, stiffness=math.inf)
+        >>> b.cable("chain", [("load", (0, 0, 0)), over, ("ground", (-0.1, 0.0, 0.0))], length=2.5, stiffness=math.inf)
         >>> ld.forward_dynamics(b.build(), [-0.1], [0.0], [0.0]).contacts  # 2.41 m
         {'chain': 'open'}
         """

@@ -201,7 +201,7 @@ KINDS = (*_JOINTS, *CONSTRAINT_KINDS)
 """Names of all kinds of cut joints and constraints, by their codes."""
 (DISTANCE, ON_PLANE, ON_CYLINDER, ON_CIRCLE, KNIFE_EDGE, DISK_ON_PLANE, SPHERE_ON_PLANE,
  SPHERE_ON_SPHERE) = range(N_JOINTS, N_JOINTS + 8)
-DRY_FRICTION = KINDS.index("dry_friction")
+DRY_FRICTION, CABLE = KINDS.index("dry_friction"), KINDS.index("cable")
 
 
 def neutral(kind):

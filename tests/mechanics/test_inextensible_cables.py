@@ -109,6 +109,10 @@ def test_a_pendulum_swings_on_its_string():
     assert ld.forward_dynamics(robot, [0, -0.9 * L, 0], [2.0, 0, 0], np.zeros(3)).contacts == {"string": "open"}
     with pytest.raises(InputError, match="impact is due: contact 'string'"):
         ld.forward_dynamics(robot, [0, -L, 0], [0, -1.0, 0], np.zeros(3))
+    with pytest.raises(InputError, match="the path of cable 'string' is 0.2 longer than the cable"):
+        ld.forward_dynamics(robot, [0, -L - 0.2, 0], [0, 0, 0], np.zeros(3))
+    with pytest.raises(ld.SimulationError, match="the path of cable 'string' is 0.2 longer than the cable"):
+        ld.simulate(robot, [0, -L - 0.2, 0], [0, 0, 0], 0.1, progress=False)
 
 
 def test_a_string_becomes_slack_and_taut_again():

@@ -18,8 +18,8 @@ from liedyn.machine.errors import InputError, SingularConfigurationError
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.contact.contact_state import (
-    AT_REST, DEEPEST, NOTHING, TOUCHING, accelerations, contacts_of, place_on, statuses, surfaces_that_end,
-    with_rows_of,
+    AT_REST, DEEPEST, NOTHING, TOUCHING, accelerations, contacts_of, penetration, place_on, statuses,
+    surfaces_that_end, with_rows_of,
 )
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.state import State
@@ -96,7 +96,7 @@ def _touching(robot, contacts, q, residual, psi, limit):
         if place_on(robot, int(contacts.index[c]), q)[0] < 0.0 or gap[c] < -DEEPEST:  # beyond the edge, or below
             gap[c] = np.inf
     for c in np.flatnonzero(gap < -DEEPEST):
-        raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
+        raise InputError(penetration(robot.packed, contacts, c, gap[c]))
     touches = gap <= TOUCHING
     away = np.zeros(len(psi), bool)
     for c in np.flatnonzero(~touches):

@@ -18,7 +18,7 @@ from liedyn.mechanics.contact.contact_problem import CONTRADICTION, System, Touc
 from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
-from liedyn.model.kinds import DRY_FRICTION
+from liedyn.model.kinds import CABLE, DRY_FRICTION
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
     ON, OPEN, SLIDING, constraints_of,
@@ -111,6 +111,13 @@ def with_rows_of(model, contacts, closed, to=ON):
     model = model._replace(ints=model.ints.copy())
     put_statuses(statuses(model), contacts, closed, to)
     return model
+
+
+def penetration(model, contacts, c, gap):
+    """What is wrong with contact c, whose gap is negative, in words."""
+    if constraints_of(model)[0][contacts.index[c], LOOP_KIND] == CABLE:
+        return f"the path of cable {contacts.names[c]!r} is {-gap:.3g} longer than the cable"
+    return f"contact {contacts.names[c]!r} is {-gap:.3g} deep on the wrong side of its surface"
 
 
 def surfaces_that_end(robot):

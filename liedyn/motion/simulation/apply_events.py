@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.machine.errors import InputError, said, shown
 from liedyn.mechanics.constraints.undefined import undefined_rows
 from liedyn.mechanics.contact.contact_state import (
-    AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses, with_rows_of,
+    AT_REST, DEEPEST, TOUCHING, accelerations, penetration, put_statuses, statuses, with_rows_of,
 )
 from liedyn.mechanics.contact.impact import collide, jam
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -143,7 +143,7 @@ def require_outside(run, t, q, v, deepest, events=()):
     for c in np.flatnonzero(gap < -deepest):
         name = run.contacts.names[c]
         by = [f", and event {event.name!r} switches it on there" for event in events if name in event.on]
-        raise run.failure(f"contact {name!r} is {-gap[c]:.3g} deep on the wrong side of its surface{''.join(by[:1])}")
+        raise run.failure(penetration(run.packed, run.contacts, c, gap[c]) + "".join(by[:1]))
     return gap
 
 

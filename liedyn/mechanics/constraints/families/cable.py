@@ -25,11 +25,10 @@ from liedyn.mechanics.tree.kinematics import S, acceleration_of, of_dof, twist_o
 from liedyn.mechanics.tree.tangent_recursion import DA, DV, ETA, push_link, variation_of, vary_push
 from liedyn.model.cable_paths import BELT, FRAME, LINKS, PIECE, POINTS, SENSE, SIDE_AT
 from liedyn.model.constraint_records import loop_at, loop_integer, loop_rows
-from liedyn.model.kinds import KINDS
+from liedyn.model.kinds import CABLE
 from liedyn.model.packed import LOOP_COEFFICIENTS, LOOP_LENGTH
 from liedyn.model.packed_records import MODEL, dof_count, dof_link, dof_total, first_dof, get3, get6, get9, subtree_end
 
-CABLE = KINDS.index("cable")
 ONE = 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0
 INT, FLOAT = types.int64, types.float64
 
