@@ -30,8 +30,8 @@ def end_of(passes, i, c, C, p):
 
 @inline
 def piece_of(model, at, world, passes):
-    """Links of the piece at index `at` of floats, the frame C, and for each of both points displacement, position, velocity and
-    gradient."""
+    """Links of the piece at index `at` of floats, the frame C, and for each of both points displacement, position,
+    velocity and gradient."""
     (a, b, c), ((R, P), _), (p, q) = piece(model, world, at)
     C = R, sub(P, rotate(R, p))
     L_p, p, p_dot = end_of(passes, a, c, C, p)

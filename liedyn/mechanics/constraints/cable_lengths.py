@@ -43,6 +43,8 @@ from liedyn.model.packed_records import get3
 AXIS = (0.0, 0.0, 1.0)
 FLAT = 1e-6
 """How far a belt may be out of its plane, as a slope."""
+MOST = 1.75 * math.pi
+"""The longest arc of a belt; more would be one of less than nothing."""
 
 
 @inline
@@ -124,12 +126,12 @@ def way(numbers, at, p, q):
 def arc(r, n, n_of_next, u, u_next):
     """Length of a belt on a pulley between two directions; r is its radius with the sense as sign.
 
-    NaN if the axis of the next pulley is another one. Directions that differ by rounding are the same.
+    NaN if the axis of the next pulley is another one, or where the belt would have to lift off. Directions that differ
+    by rounding are the same.
     """
-    if not length(cross(n, n_of_next)) <= FLAT:
-        return math.nan
     angle = math.copysign(1.0, r) * math.atan2(dot(n, cross(u, u_next)), dot(u, u_next))
-    return abs(r) * (once_round(angle + 1e-9) - 1e-9)
+    angle = once_round(angle + 1e-9) - 1e-9
+    return abs(r) * angle if length(cross(n, n_of_next)) <= FLAT and angle <= MOST else math.nan
 
 
 @inline

@@ -132,7 +132,7 @@ def _require_finite(robot, lead, tau, w):
             if undefined:
                 raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
                                                  "here: its points coincide, one lies within what a cable goes "
-                                                 "round, or a belt is out of its plane", np.zeros(0))
+                                                 "round, or a belt is out of its plane or lifts off", np.zeros(0))
             raise InputError(f"numbers overflow: generalised forces of force elements are {shown(tau[b].tolist())}")
 
 
@@ -257,7 +257,7 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
             with of_the_batch(lead, b):
                 raise SingularConfigurationError(f"actuator {shown(robot.actuator_names[k])} has no direction here: "
                                                  "its points coincide, one lies within what a cable goes round, or "
-                                                 "a belt is out of its plane",
+                                                 "a belt is out of its plane or lifts off",
                                                  np.zeros(0))
     return S.reshape(lead + S.shape[1:])
 
