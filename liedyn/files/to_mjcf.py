@@ -92,7 +92,7 @@ def save_mjcf(robot, path):
         _add_geom(elements[shape.body], shape, assets, left_out)
     for loop in model.loops:
         _add_loop(equality, loop, elements)
-    _add_constraints(model, equality, tendons, hinges, left_out)
+    _add_constraints(model, equality, tendons, hinges, elements, left_out)
     _add_elements(model, rotors, tendons, hinges, elements, left_out)
     actuators = _actuators(model, tendons, hinges, elements, left_out)
     keys = Element("keyframe")
@@ -121,8 +121,8 @@ def _add_tree(model, robot, rotors, elements, compiler, left_out):
     return hinges, key
 
 
-def _add_constraints(model, equality, tendons, hinges, left_out):
-    """Couplings, and dry friction as the `frictionloss` of joints."""
+def _add_constraints(model, equality, tendons, hinges, elements, left_out):
+    """Couplings, dry friction as the `frictionloss` of joints, and cables that do not stretch as limits of tendons."""
     for constraint in model.constraints:
         if constraint.kind == "cable" and constraint.active is True:
             tendon = _add_path(tendons, constraint.name, constraint.stations, elements)

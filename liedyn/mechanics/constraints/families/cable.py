@@ -335,7 +335,8 @@ def bias(model, l, q, v, work, phi):
 
 
 @inline
-def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
+def derivatives(model, l, q, v, a, work, slopes):
+    psi_q, phi_q, phi_v = slopes
     put_derivatives(model, l, work, psi_q, phi_q, phi_v)
 
 
@@ -345,8 +346,8 @@ def force_derivative(model, l, q, work, lam, D):
 
 
 @inline
-def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
-    vary_row(model, l, work, variations, part, b, out)
+def vary_rows(model, l, motion, links, columns, part, b, out):
+    vary_row(model, l, links.world, links.variations, part, b, out)
 
 
 @inline
