@@ -115,13 +115,18 @@ def loop_wrench_matrix(robot, l):
     return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
 
 
+@remembered
+def _loop_wrench_matrices(robot):
+    """`loop_wrench_matrix` of all cut joints."""
+    return [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
+
+
 def wrenches_at(robot, t, q, lam):
     """Wrenches (count, 6) by constraint name, for rows of times, configurations and multipliers.
 
     For cut joints they are a constant map of the multipliers; for contacts the map depends on q.
     """
-    matrices = [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
-    out = {name: lam[:, rows] @ W.T for name, (W, rows) in zip(robot.loop_names, matrices)}
+    out = {name: lam[:, rows] @ W.T for name, (W, rows) in zip(robot.loop_names, _loop_wrench_matrices(robot))}
     pairs = {each.name for each in robot.model.constraints if each.parent is not None}
     if pairs:
         t = np.broadcast_to(t, len(q)).copy()

@@ -85,10 +85,16 @@ class Contacts(NamedTuple):
                 lam[self.first[c]] = -self.side[c] * limit
 
 
+NO_CONTACTS = Contacts(np.empty(0, object), *np.empty((4, 0), np.int64), *np.empty((2, 0)), np.empty(0, bool),
+                       np.empty((0, 4)))
+
+
 def contacts_of(robot, model):
     """The one-sided constraints of a packed model of the robot."""
     records, numbers = constraints_of(model)
-    index = np.flatnonzero(records[:, LOOP_SIDE])
+    index = records[:, LOOP_SIDE].nonzero()[0]
+    if not len(index):
+        return NO_CONTACTS
     return Contacts(np.array(robot.constraint_names, dtype=object)[index], index, records[index, LOOP_ROW],
                     records[index, LOOP_NROWS], records[index, LOOP_SIDE], numbers[index, LOOP_RESTITUTION].copy(),
                     numbers[index, LOOP_FRICTION].copy(), dry := records[index, LOOP_KIND] == DRY_FRICTION,

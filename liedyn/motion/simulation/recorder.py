@@ -37,8 +37,10 @@ def is_conservative(run):
         return False
     if run.robot.elements is not None and not run.robot.elements.conservative:
         return False
+    if o.rate == o.stiffness == 0.0:
+        return True
     constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
-    return o.rate == o.stiffness == 0.0 or bool((np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
+    return bool((np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
 
 
 class EnergyCheck:
@@ -66,7 +68,8 @@ class EnergyCheck:
             self.parts = [_steps(trajectory.t, trajectory.kinetic, trajectory.potential, trajectory.condition)]
         if not self.parts:
             return
-        times, changes, conditions, kinetic, potential = (np.concatenate(column) for column in zip(*self.parts))
+        times, changes, conditions, kinetic, potential = (
+            self.parts[0] if len(self.parts) == 1 else (np.concatenate(column) for column in zip(*self.parts)))
         if not len(changes):
             return
         size, peak, noise = np.abs(changes), kinetic.max(), ROUNDING * np.abs(potential).max()
@@ -90,8 +93,10 @@ class EnergyCheck:
 
 def _steps(t, kinetic, potential, condition):
     """Time, change of energy, condition number and both energies of each step; the two rows of an event are no step."""
-    steps = np.diff(t) > 0.0
-    return (t[1:][steps], np.diff(kinetic + potential)[steps], np.fmax(condition[1:], condition[:-1])[steps],
+    energy, steps = kinetic + potential, t[1:] > t[:-1]
+    if steps.all():
+        steps = slice(None)
+    return (t[1:][steps], (energy[1:] - energy[:-1])[steps], np.fmax(condition[1:], condition[:-1])[steps],
             kinetic[1:][steps], potential[1:][steps])
 
 
@@ -126,9 +131,10 @@ class Recorder:
 
     def _put(self, rows, keep, status):
         if len(keep):
-            columns = (rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars)
-            self.blocks.append((*(column[keep] for column in columns),
-                                np.broadcast_to(status, (len(keep), len(status.T))).copy()))
+            columns, statuses = (rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars), np.empty(
+                (len(keep), status.shape[-1]), status.dtype)
+            statuses[:] = status
+            self.blocks.append((*(column[keep] for column in columns), statuses))
 
     def last_time(self):
         return self.blocks[-1][0][-1] if self.blocks else None

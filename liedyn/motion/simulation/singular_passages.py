@@ -93,11 +93,13 @@ class Passages:
         if not self.tail or self.tail[-1][0] != here[0][0] or self.tail[-1][1] != here[0][1]:
             self.tail, self.least = [_copy(here[0])], here[0][1]
         before = self.tail[:-1]
-        t = np.concatenate([[row[0] for row in before], rows.t[:last + 1]])
         c = np.concatenate([[row[1] for row in before], rows.scalars[:last + 1, CONDITION]])
-        inner = c[1:-1]
+        inner, peak, found = c[1:-1], PEAK * min(self.least, c.min()), ()
         behind = 0  # the row up to which `least` is valid
-        for k in np.flatnonzero((inner > c[:-2]) & (inner >= c[2:]) & (inner > PEAK * min(self.least, c.min()))) + 1:
+        if np.fmax.reduce(inner, initial=-np.inf) > peak:
+            t = np.concatenate([[row[0] for row in before], rows.t[:last + 1]])
+            found = np.flatnonzero((inner > c[:-2]) & (inner >= c[2:]) & (inner > peak)) + 1
+        for k in found:
             self.least = min(self.least, c[behind:k].min())
             if c[k] > PEAK * self.least:
                 first = k if c[k + 1] > c[k - 1] else k - 1
@@ -107,7 +109,8 @@ class Passages:
         self.least = min(self.least, c[behind:].min())
         self.tail = [_copy((rows.t[k], rows.scalars[k, CONDITION], rows.q[k], rows.v[k]))
                      for k in range(max(0, last - 1), last + 1)]
-        run.recorder.events.sort(key=lambda event: event.t)
+        if run.recorder.events:
+            run.recorder.events.sort(key=lambda event: event.t)
 
     def _record(self, t, c, states, peak):
         """Records one passage between two rows, with the cubic interpolation of their states."""

@@ -19,6 +19,7 @@ from liedyn.mechanics.tree.rnea import rnea_size
 from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.packed_records import MODEL
+from liedyn.model.remembered import remembered
 from liedyn.model.size import row_sizes
 
 # use of the energy in projection
@@ -164,10 +165,23 @@ class Rows(NamedTuple):
 
 def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
     """Scratch arrays of a run by a method with `stages` stages, in momenta or not."""
-    n, m, nq, nu = robot.nv, int(robot.packed.ints[N_ROWS]), robot.nq, len(inputs.names)
-    links = int(robot.packed.ints[N_LINKS])
+    elements, actuators = robot.elements or NO_ELEMENTS, inputs.actuators
+    own = dict(
+        f_ext=f_ext.copy(), table=inputs.table, actuators=actuators,
+        drives=np.hstack([actuators, np.eye(robot.nv)]) if robot.elements else actuators,
+        friction=make_sliding_work(robot, contacts), element_work=room_for(elements.packed),
+        laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
+        elements=elements.packed._replace(floats=elements.packed.floats.copy()))
+    blank = _blank_work(robot, len(inputs.names), stages, in_momenta)
+    return Work._make([None if x is None else x.copy() for x in blank])._replace(**own)
+
+
+@remembered
+def _blank_work(robot, nu, stages, in_momenta):
+    """The arrays of `make_work` that are the same for all runs; None for the others."""
+    n, m, nq = robot.nv, int(robot.packed.ints[N_ROWS]), robot.nq
+    links, of_elements = int(robot.packed.ints[N_LINKS]), n if robot.elements else 0
     every, holonomic = np.ones((2, m), np.int64)
-    elements, of_elements = robot.elements or NO_ELEMENTS, n if robot.elements else 0
     holonomic_rows(robot.packed, holonomic)
     shapes = dict(
         none=0, columns=(n, m + 1), world=max(terms_size(robot.packed), crba_size(robot.packed)),
@@ -177,15 +191,11 @@ def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
         sizes=(2, m), residual=m, psi=m, q_stage=nq, step=nq, q_rate=(stages, nq), v_stage=n, a_stage=(stages, n),
         lam_stage=m, power=(stages, 2), number=1,
         momenta=(4 + 3 * m if in_momenta else 0, n))
-    return Work(
-        f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
-        drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),
+    known = dict.fromkeys(Work._fields) | {name: np.zeros(shape) for name, shape in shapes.items()}
+    return Work(**known | dict(
+        every=every, holonomic=holonomic, slopes=np.zeros((2, of_elements, of_elements)), pivots=np.ones(2),
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
-        pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot).copy(),
-        friction=make_sliding_work(robot, contacts), element_work=room_for(elements.packed),
-        laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
-        elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
-        **{name: np.zeros(shape) for name, shape in shapes.items()})
+        order=np.zeros(max(m, n), np.int64), row_sizes=row_sizes(robot), nearest=np.array([0.0, np.inf])))
 
 
 def make_rows(robot, count):
