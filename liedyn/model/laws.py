@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.errors import ModelError, shown, suggestion
+from liedyn.machine.simd.comparisons import where_less
 from liedyn.model.numbers import numbers
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def motor(x, w, stall_torque, no_load_speed, supply):
 
 @_law
 def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cubic_damping, slack):
-    y = x if x < 0.0 else max(x - slack, 0.0)
-    taut = 1.0 if x < 0.0 or x >= slack else 0.0
+    y = where_less(x, 0.0, x, max(x - slack, 0.0))
+    taut = where_less(x, 0.0, 1.0, where_less(x, slack, 0.0, 1.0))
     held = (stiffness + (quadratic + cubic * y) * y) * y
     size = abs(w)
     return (held + (damping + (quadratic_damping + cubic_damping * size) * size) * w,
@@ -89,7 +90,7 @@ def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cu
 def cable(x, w, stiffness, damping):
     """A spring and damper that only pulls: slack where x is not positive, or the damper would push."""
     held = max(stiffness * x, 0.0)
-    taut = 1.0 if x > 0.0 and held + damping * w > 0.0 else 0.0
+    taut = where_less(0.0, x, where_less(0.0, held + damping * w, 1.0, 0.0), 0.0)
     return (held + damping * w) * taut, stiffness * taut, damping * taut, held, 0.5 * held * max(x, 0.0)
 
 

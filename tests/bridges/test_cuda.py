@@ -11,10 +11,11 @@ import pytest
 from c_programs import moving_states
 from cuda_on_host import HostDevice, gxx
 from test_generate_c import ball, floating, geared, off
+from sprung_robots import sprung
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.bridges.specialization import cuda_launches
+from liedyn.bridges.specialization import cuda_bodies, cuda_launches
 from liedyn.bridges.specialization.cuda_robot import CudaRobot
 
 needs_gxx = pytest.mark.skipif(gxx() is None, reason="needs g++")
@@ -27,6 +28,7 @@ ROBOTS = {
     "loader": (lambda: bundled("loader"), ("forward_dynamics", "linearize"), 0.3),
     "ball": (lambda: ball().build(), ("rnea", "forward_dynamics"), 0.5),
     "floating": (lambda: floating().build(), ("rnea_derivatives", "forward_dynamics"), 0.4),
+    "sprung": (sprung, ("forward_dynamics", "linearize"), 0.3),
     "geared": (lambda: geared().build(), ("crba", "linearize"), 0.5),
 }
 REGISTERS = {("panda", "rnea"): (140, 0), ("panda", "aba"): (255, 0), ("panda", "rnea_derivatives"): (255, 800),
@@ -214,6 +216,15 @@ def test_bodies_of_kernels():
                            str(here / "simulated_cuda.py")], cwd=here.parents[1], env=environment,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_numba_cuda_that_does_not_work(monkeypatch):
+    """As one that does not fit the installed NumPy: an error that names it, and the cause."""
+    monkeypatch.setattr(cuda_bodies, "has_numba_cuda", lambda: True)
+    monkeypatch.delattr("numba.cuda", raising=False)
+    monkeypatch.setitem(sys.modules, "numba.cuda", None)
+    with pytest.raises(ld.LiedynError, match="numba-cuda, .* does not work with NumPy .*: .*numba.cuda"):
+        cuda_bodies.CudaBody(bundled("solo12"), "aba_derivatives")
 
 
 def test_nothing_is_imported_without_need():

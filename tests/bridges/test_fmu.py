@@ -12,6 +12,7 @@ fmpy = pytest.importorskip("fmpy")
 from fmpy.build import build_platform_binary  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
 from fmu_users import Used, driven_floating, floating, held  # noqa: E402
+from sprung_robots import sprung  # noqa: E402
 from tree_cases import bundled  # noqa: E402
 
 import liedyn as ld  # noqa: E402
@@ -84,6 +85,18 @@ def test_model_exchange_is_simulate(exported, name):
                               relative_tolerance=1e-12, output=list(states_of(file)))
     run = ld.simulate(robot, q, v, 10.0, dt=1e-4, record=100)
     assert abs(of_run(robot, run, states_of(file), 1) - table(found)).max() < 1e-8
+
+
+def test_force_elements(tmp_path):
+    """A five-bar with an element of each law: a run, and the directional derivatives at its end."""
+    robot, file = sprung(inputs=False), tmp_path / "sprung.fmu"
+    q, v = moving(robot)
+    ld.export_fmu(robot, file, outputs=("q1", "acceleration:q3"), q=q, v=v)
+    found = fmpy.simulate_fmu(file, stop_time=0.5, output_interval=0.1, fmi_type="CoSimulation",
+                              output=list(states_of(file)))
+    run = ld.simulate(robot, q, v, 0.5, dt=1e-3)
+    assert abs(of_run(robot, run, states_of(file), 100) - table(found)).max() < 1e-8
+    assert abs(run.q[-1] - ld.simulate(bundled("five_bar"), q, v, 0.5, dt=1e-3).q[-1]).max() > 1e-2
 
 
 def states_of(file):
@@ -436,7 +449,7 @@ def test_refused(tmp_path):
     file, five_bar = tmp_path / "x.fmu", bundled("five_bar")
     regulator = ld.lqr(five_bar, five_bar.home, Q=1.0, R=1.0)
     for error, build, options, says in (
-            (ld.InputError, lambda: bundled("squeezer"), {}, "force elements"),
+            (ld.InputError, lambda: sprung(), {}, "export_fmu has only inputs on coordinates of the tree, and 'ram'"),
             (ld.InputError, lambda: one_sided(), {}, "open and close"),
             (ld.InputError, lambda: with_function(), {}, "functions of users"),
             (ld.InputError, lambda: ball(), {}, "name all or none"),

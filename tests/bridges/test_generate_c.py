@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 from c_programs import FLAGS, Compiled, clang, gcc, moving_states, zig
+from sprung_robots import of_users_law, sprung
 from tree_cases import bundled
 
 import liedyn as ld
@@ -65,6 +66,7 @@ ROBOTS = {
     "bricard": (lambda: bundled("bricard"), ("forward_dynamics", "step"), 0.5),
     "ball": (lambda: ball().build(), ("forward_dynamics", "close", "step"), 0.5),
     "floating": (lambda: floating().build(), (*TREE, "forward_dynamics", "close", "step"), 0.4),
+    "sprung": (sprung, ("forward_dynamics", "linearize", "step"), 0.3),
     "geared": (lambda: geared().build(), (*ALL, "rnea_derivatives", "aba_derivatives"), 0.5),
 }
 
@@ -292,8 +294,8 @@ def test_refused(tmp_path):
         ld.generate_c(bundled("four_bar"), tmp_path, functions=("inverse",))
     with pytest.raises(ld.InputError, match="dtype must be"):
         ld.generate_c(bundled("four_bar"), tmp_path, dtype="half")
-    with pytest.raises(ld.InputError, match="'squeezer' has force elements"):
-        ld.generate_c(bundled("squeezer"), tmp_path)
+    with pytest.raises(ld.InputError, match="'five_bar' has functions of users"):
+        ld.generate_c(of_users_law(), tmp_path)
     with pytest.raises(ld.SingularConfigurationError, match="give others as `at`"):
         ld.generate_c(floating().build(), tmp_path, at=floating().build().home)  # all links in one line
     assert list(tmp_path.iterdir()) == []

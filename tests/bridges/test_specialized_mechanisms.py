@@ -4,7 +4,8 @@ import pytest
 from attacks import along, attack, off, outcome, same_outcomes
 from c_programs import moving_states
 from numba import njit
-from processes import process, with_kernels
+from processes import ROOT, process, with_kernels
+from sprung_robots import of_users_law, sprung
 from test_generate_c import ball, floating, geared
 from tree_cases import bundled
 
@@ -199,9 +200,8 @@ def test_given_references():
 
 
 def test_refused():
-    fast = ld.specialize(bundled("squeezer"))
-    with pytest.raises(ld.InputError, match="'squeezer' has force elements"):
-        fast.linearize(*[[0.0] * 7] * 3)
+    with pytest.raises(ld.InputError, match=r"'five_bar' has functions of users \('law of own'\)"):
+        ld.specialize(of_users_law()).linearize(*[[0.0] * 4] * 3)
     fast = ld.specialize(bundled("five_bar"))
     for results in ((), ("A", "A"), ("E",)):
         with pytest.raises(ld.InputError, match="results must be of A, B, C, D, f0 and K"):
@@ -219,6 +219,55 @@ def test_large_trees(monkeypatch):
     monkeypatch.setattr(mechanism_programs, "LONGEST", 10_000)
     with pytest.raises(ld.InputError, match="a program of [0-9]* operations, more than"):
         fast.aba_derivatives(q, v, a)
+
+
+def test_force_elements():
+    """Springs, friction, bushing, a cable, applied forces, a cylinder and a thruster: in the forces, in A, B, C, D."""
+    robot, outputs = sprung(), ("pose:link2", "velocity:pin", "acceleration:q3", "wrench:pin")
+    home = ld.close(robot, robot.home)
+    fast, (q, v, tau) = ld.specialize(robot, at=home), moving_states(robot, 40, 0.5)
+    results = ("A", "B", "C", "D", "f0")
+    expected = ld.linearize(robot, q, v, tau, independent=fast._programs.choices()[0], outputs=outputs)
+    for name, x in zip(results, fast.linearize(q, v, tau, results=results, outputs=outputs)):
+        assert off(x, getattr(expected, name)).max() < 1e-10, name
+    for name, wrong, vouched, _ in attack(robot, home, 300, 3):
+        assert not wrong and vouched > 50, name
+
+
+INTERPRETED = """
+import sys
+sys.path[:0] = {paths!r}
+import numpy as np
+import liedyn as ld
+from attacks import off
+from c_programs import moving_states
+from liedyn.bridges.specialization.mechanism_programs import MechanismPrograms
+from liedyn.kernels import SCALAR
+from sprung_robots import sprung
+from test_thrusters import decorated, quadrotor
+general = MechanismPrograms.general
+for robot in (sprung(), quadrotor(), decorated(), ld.load("squeezer"), ld.load("four_bar")):
+    fast, (q, v, tau) = ld.specialize(robot, at=ld.close(robot, robot.home)), moving_states(robot, 3, 0.2)
+    MechanismPrograms.general = None  # all by programs
+    found, a = fast.linearize(q, v, tau), fast.forward_dynamics(q, v, tau)[0]
+    one, good = [np.empty_like(x[0]) for x in found], np.empty(1)
+    fast.kernels.linearize(SCALAR, q[0], v[0], tau[0], *one, np.empty(1), good) if robot.row_names else None
+    MechanismPrograms.general = general
+    y, w = fast._programs.choices()
+    model = ld.linearize(robot, q, v, tau, independent=y, speeds=None if y is w else w)
+    apart = [off(x, getattr(model, name)).max() for name, x in zip(("A", "B", "f0"), found)]
+    apart.append(off(a, ld.forward_dynamics(robot, q, v, tau).a).max())
+    if robot.row_names:
+        apart += [off(x[None], y[:1]).max() for x, y in zip(one, found)] + [good[0] - 1.0]
+    print(max(apart))
+"""
+
+
+def test_interpreted():
+    """Programs where nothing may be compiled: the same numbers, with force elements of all kinds and without."""
+    paths = [str(ROOT / "tests" / each) for each in ("bridges", "", "mechanics")]
+    found = process(INTERPRETED.format(paths=paths), LIEDYN_COMPILE="never").stdout.split()
+    assert len(found) == 5 and max(map(float, found)) < 1e-12, found
 
 
 SECOND = """

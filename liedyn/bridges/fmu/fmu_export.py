@@ -104,8 +104,8 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     ------
     InputError
         An unknown name; an output or coordinate that is no number; a start velocity that opens loops; a regulator of
-        another robot, of `dlqr`, or in other coordinates; the robot has one-sided constraints, force elements or
-        functions of users.
+        another robot, of `dlqr`, or in other coordinates; the robot has one-sided constraints, functions of users, or
+        inputs that act between points, along cables or at cut joints.
     ClosureError
         The start or a reference configuration cannot be closed.
     SingularConfigurationError
@@ -132,6 +132,10 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     """
     require_robot(robot)
     require_programs(robot, "export_fmu")
+    if robot.elements is not None and robot.elements.driven:
+        raise InputError("export_fmu has only inputs on coordinates of the tree, and "
+                         f"{shown(robot.elements.driven[0])} of {robot.name!r} is a cylinder, thruster, winch or "
+                         "actuator of a cut joint")
     asked = None if outputs is None else names("outputs", outputs)
     version, step, binary = one_of("version", version, ("3.0", "2.0")), positive("step", step), flag("binary", binary)
     compiler, file = _compiler() if binary else None, path_of(file)

@@ -133,9 +133,9 @@ class FmuPrograms(StepPrograms):
 
     def partials(self, plain, q, v, tau):
         """All partial derivatives, of the states' derivatives and of the outputs, by the states and the inputs."""
-        space, work, _ = self.local_space(plain, q, v, self._regulated(plain, q, v, tau))
+        space, left, _ = self.local_space(plain, q, v, self._regulated(plain, q, v, tau))
         p_y, nu = len(self.states.y.names), len(self.robot.actuator_names)
-        C, D = self._output_rows(plain, q, v, space, work)
+        C, D = self._output_rows(plain, q, v, space, left)
         _, rows = output_values(self, plain, (q, v, space.a, space.lam), np.hstack([C, D]))
         upper = self._upper_rows(plain, q, v, np.hstack([space.X[:, :space.A.shape[1]], room(self.n, nu)]))
         J = np.vstack([upper, np.hstack([space.A, space.B])[p_y:], rows])
@@ -144,13 +144,13 @@ class FmuPrograms(StepPrograms):
             J[:, :x] = J[:, :x] + J[:, x:] @ self._gains(plain, q)
         return {"J": np.hstack([J[:, :p_y] @ self._tangents(plain, q), J[:, p_y:]])}
 
-    def _output_rows(self, plain, q, v, space, work):
+    def _output_rows(self, plain, q, v, space, left):
         """C and D of `linearize`, for outputs as its kernels write them."""
         parts = np.array([each[:4] for each in self.plan], np.int64).reshape(-1, 4)
         count = sum(each.rows for each in self.plan)
         if not count:
             return room(0, space.A.shape[1]), room(0, space.B.shape[1])
-        return self.output_rows(plain, q, v, (space, work), parts, count)
+        return self.output_rows(plain, q, v, left, parts, count)
 
     def _upper_rows(self, plain, q, v, dv):
         """Variations of the states' derivatives by tangents, velocities and inputs, from those of v."""

@@ -78,7 +78,7 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
     Raises
     ------
     InputError
-        An unknown function or type; the robot has one-sided constraints, force elements or functions of users.
+        An unknown function or type; the robot has one-sided constraints or functions of users.
     ClosureError
         A reference configuration cannot be closed.
     SingularConfigurationError

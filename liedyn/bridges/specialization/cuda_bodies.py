@@ -1,7 +1,9 @@
 """Functions of a GPU whose programs are too long: the kernel's own body for each state, compiled by numba-cuda."""
+import contextlib
 import importlib.util
 import math
 
+import numba
 import numpy as np
 from numba import config
 
@@ -26,6 +28,19 @@ def require_numba_cuda():
                           "pip install 'liedyn[cuda]' (or numba-cuda[cu13], for CUDA 13)")
 
 
+@contextlib.contextmanager
+def numba_cuda():
+    """Within this context numba-cuda is imported and used: LiedynError, with the cause, if it does not fit what else is
+    installed."""
+    require_numba_cuda()
+    try:
+        yield
+    except (ImportError, AttributeError) as error:
+        raise LiedynError(f"numba-cuda, which compiles functions that are too long for one program, does not work with "
+                          f"NumPy {np.__version__} and Numba {numba.__version__} here: {type(error).__name__}: "
+                          f"{error}") from error
+
+
 class CudaBody:
     """A function of the open tree for many states on a GPU, each with a workspace in its memory.
 
@@ -42,11 +57,6 @@ class CudaBody:
     """
 
     def __init__(self, robot, name):
-        require_numba_cuda()
-        from numba import cuda
-
-        from liedyn.bridges.specialization.cuda_entry import entry
-
         declared, extents = RECURSIONS[name], {"nq": robot.nq, "nv": robot.nv}
         self._packed, self._numbers = robot.packed, None
         self.inputs = {x: extents["nq" if x == "q" else "nv"] for x in declared.inputs if x != "f_ext"}
@@ -56,8 +66,13 @@ class CudaBody:
         self.work = {x: sizes[x] for x in declared.scratch}
         if declared.size is not None:
             self.work["work"] = int(declared.size(robot.packed))
-        kernel, signature = entry(declared.kernel, tuple(self.inputs), tuple(self.work), tuple(self.results))
-        self._kernel = cuda.jit(signature)(kernel)
+        with numba_cuda():
+            from numba import cuda
+
+            from liedyn.bridges.specialization.cuda_entry import entry
+
+            kernel, signature = entry(declared.kernel, tuple(self.inputs), tuple(self.work), tuple(self.results))
+            self._kernel = cuda.jit(signature)(kernel)
 
     def run(self, device, given, dtype, rows):
         """Results of all states, as `DeviceBatch.run` gives them; computed in double precision.

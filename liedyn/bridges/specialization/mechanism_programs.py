@@ -149,7 +149,9 @@ class MechanismPrograms:
 
     def module(self, name, results, outputs=None):
         """The compiled module of a function."""
-        parts = (*self.robot.packed, results, self.at, self.robot.independent)
+        robot, elements = self.robot, self.robot.elements
+        parts = (*robot.packed, results, self.at, robot.independent, robot.tree_actuators)
+        parts += () if elements is None else (*elements.packed, *elements.laws, robot.t)
         if name == "linearize" and WITH_OUTPUTS & set(results):
             parts += (self.robot.outputs if outputs is None else outputs,)
         found = kept_module(self.robot, name, parts, __file__, lambda: self._text(name, results, outputs))

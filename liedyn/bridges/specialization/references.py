@@ -12,18 +12,11 @@ from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.calls.boundary import states
-from liedyn.model.description import Thruster
 
 TRIES, NEIGHBOURS = 20, 3
 """How often random configurations near home are closed, and how many of them are compared with home."""
 SPREAD = 0.3
 """How far they are from it [rad, m]."""
-
-
-def _driven(robot):
-    """The thrusters of a robot, which are force elements that inputs drive, for a message."""
-    names = [each.name for each in robot.model.actuators if isinstance(each, Thruster)]
-    return f" (thrusters {shown(names[0])}{', ...' * (len(names) > 1)})" if names else ""
 
 
 def programs_exist(robot):
@@ -32,10 +25,10 @@ def programs_exist(robot):
 
 
 def _obstacles(robot):
+    given = [*robot.functions, *([] if robot.elements is None else robot.elements.functions)]
     return [text for has, text in (
         (robot.nv == 0, "no degree of freedom"), (watches(robot), "constraints that open and close"),
-        (robot.elements is not None, f"force elements{_driven(robot)}"),
-        (bool(robot.functions), "functions of users")) if has]
+        (bool(given), f"functions of users ({', '.join(map(shown, given))})")) if has]
 
 
 def require_programs(robot, what):

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.bridges.specialization.element_terms import ElementTerms
+from liedyn.bridges.specialization.logarithms import anywhere
 from liedyn.linear.local import linearize_in_place, linearize_size
 from liedyn.linear.linearize_one_state import own_coordinates
 from liedyn.linear.lower_rows import complete_derivatives
@@ -101,6 +103,7 @@ class RobotPrograms:
         ints[SPARSE] = 0  # what is zero at every state is skipped in any case
         self.model = PackedModel(ints, floats)
         self.n, self.m, self.nq = robot.nv, len(robot.row_names), robot.nq
+        self._elements = None if robot.elements is None else ElementTerms(robot)
         self._traces = {}
 
     def trace(self, name):
@@ -160,7 +163,7 @@ class RobotPrograms:
 
     def instead_in(self, name):
         """What replaces compiled functions in a program (`Tracer`); None for nothing."""
-        return None
+        return anywhere if self._elements is not None and self._elements.has_displacements else None
 
     @staticmethod
     def _of_method(body):
@@ -176,6 +179,7 @@ class RobotPrograms:
 
     def constrained_motion(self, plain, q, v, tau):
         """The results of `forward_dynamics`, and a condition number that grows next to singular configurations."""
+        tau = self.with_elements(plain, q, v, tau)
         solved, order = Solved(room(self.n), room(self.m), room(self.n)), Order(room(self.m + self.n), room(self.n))
         work = room(plain(nullspace_size)(self.model))
         choice = Choice(room(0, self.n), room(0), PIVOTED, RANK_TOLERANCE)
@@ -185,6 +189,10 @@ class RobotPrograms:
         if value_of(condition) < LARGEST_CONDITION:  # some mechanisms have no better state
             self._require(condition < LARGEST_CONDITION)
         return {"a": solved.a, "lam": solved.lam, "condition": array_of([condition])}
+
+    def with_elements(self, plain, q, v, tau):
+        """tau and the forces of force elements."""
+        return tau if self._elements is None else self._elements.with_forces(plain, q, v, tau)
 
     def stage_accelerations(self, plain, q, v, tau):
         """The a of `forward_dynamics` also where redundant rows contradict each other a little, as within a step.
@@ -201,19 +209,20 @@ class RobotPrograms:
 
     def linear_model(self, plain, q, v, tau):
         """A, B, f0 and K in the coordinates of `choices`, and the condition number of these."""
-        return self._model(*self.local_space(plain, q, v, tau))
+        space, _, condition = self.local_space(plain, q, v, tau)
+        return self._model(space, condition)
 
     def model_with_outputs(self, plain, q, v, tau):
         """`linear_model`, C and D."""
-        space, work, condition = self.local_space(plain, q, v, tau)
+        space, left, condition = self.local_space(plain, q, v, tau)
         plan, (x, nu) = self.output_plan(), space.B.shape
         if len(plan.parts):
-            C, D = self.output_rows(plain, q, v, (space, work), plan.parts, len(plan.labels))
+            C, D = self.output_rows(plain, q, v, left, plan.parts, len(plan.labels))
         else:
             C, D = map(constants, own_coordinates(self.robot, len(plan.labels), x, nu))
-        return self._model(space, work, condition) | {"C": C, "D": D}
+        return self._model(space, condition) | {"C": C, "D": D}
 
-    def _model(self, space, work, condition):
+    def _model(self, space, condition):
         count = len(self.choices()[0].names)
         K = array_of([x for row in space.N for x in row[:count]])
         return {"A": space.A, "B": space.B, "f0": space.f0, "K": K, "condition": array_of([condition])}
@@ -228,24 +237,24 @@ class RobotPrograms:
         return plan
 
     def output_rows(self, plain, q, v, found, parts, count):
-        """C and D for the parts of an `OutputPlan` with so many rows; `found` is the space and the workspace of
-        `local_space`."""
-        (space, work), (x, nu) = found, found[0].B.shape
+        """C and D for the parts of an `OutputPlan` with so many rows; `found` is what `local_space` has left."""
+        (space, work, slopes), (x, nu) = found, found[0].B.shape
         p_y, size = len(self.choices()[0].names), plain(output_size)(SCALAR, self.model, count, x, nu)
         C, D = room(count, x), room(count, nu)
         if plain(read_accelerations)(parts):
-            plain(complete_derivatives)(SCALAR, p_y, constants(actuators_of(self.robot)), space,
+            plain(complete_derivatives)(SCALAR, p_y, self._actuators(), space,
                                         room(x - p_y, x + nu), room(self.n, x + nu))
         plain(put_outputs)(SCALAR, self.model, State(q, v, room(self.n), room(0)), parts, space,
                            work[plain(first_place)(work):], room(size), C, D)
-        return C, D
+        return (C, D) if slopes is None else self._elements.closed(space, slopes, C, D)
 
     def local_space(self, plain, q, v, tau):
-        """The `LocalSpace` in the coordinates of `choices`, the workspace with what the elimination left there, and the
-        condition number of the coordinates and velocities."""
+        """The `LocalSpace` in the coordinates of `choices`, what `output_rows` needs besides, and the condition number
+        of the coordinates and velocities."""
         y, w = self.choices()
         coordinates = Coordinates(constants(y.rows), y.virtual, constants(w.rows), w.virtual)
-        p_y, p_w, actuators = len(y.names), len(w.names), constants(actuators_of(self.robot))
+        p_y, p_w, actuators = len(y.names), len(w.names), self._actuators()
+        tau = self.with_elements(plain, q, v, tau)
         n, m, x, nu = self.n, self.m, p_y + p_w, actuators.shape[1]
         space = LocalSpace(room(x, x), room(x, nu), room(x), room(p_w), room(n), room(m), room(m), room(m), room(m, n),
                            room(n, n), room(n, x), room(n, x), room(n, x + nu), room(n, x + nu))
@@ -254,7 +263,15 @@ class RobotPrograms:
             self.model, State(q, v, tau, room(0)), coordinates, actuators, RANK_TOLERANCE, work, space)
         self._require(found[0] == OK and found[3] == OK)
         self._require_consistent(q, v, space.residual, space.psi)
-        return space, work, larger(found[2], found[5])
+        condition, slopes = larger(found[2], found[5]), None
+        if self._elements is None:
+            return space, (space, work, slopes), condition
+        slopes = self._elements.slopes(plain, q, v)
+        A, B = self._elements.closed(space, slopes, space.A, space.B)
+        return space._replace(A=A, B=B), (space, work, slopes), condition
+
+    def _actuators(self):
+        return constants(actuators_of(self.robot)) if self._elements is None else self._elements.actuators()
 
     def choices(self):
         """The coordinates and velocities of linear models: those given, or as `linearize` chooses them here."""

@@ -30,7 +30,7 @@ class ShortestPrograms(RobotPrograms):
 
     def instead_in(self, name):
         if self._link is None:
-            return None
+            return super().instead_in(name)
         return lambda plain: Viewpoint(self._link, plain).instead()
 
     def _traced(self, name):
@@ -41,6 +41,7 @@ class ShortestPrograms(RobotPrograms):
         """Accelerations a and multipliers lam; without constraints by `aba`, in fewer operations."""
         if self.m:
             return super().forward_dynamics(plain, q, v, tau)
+        tau = self.with_elements(plain, q, v, tau)
         return self._of_tree("aba")[0](plain, q=q, v=v, tau=tau) | {"lam": room(0)}
 
     def _seen_from(self, link, name):

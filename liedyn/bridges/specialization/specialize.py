@@ -217,7 +217,7 @@ class Specialized:
         ------
         InputError
             A shape does not fit, an entry is not finite, or a quaternion is not of unit length; the robot has one-sided
-            constraints, force elements or functions of users.
+            constraints or functions of users.
         SingularConfigurationError
             As `liedyn.forward_dynamics`.
 
@@ -262,8 +262,8 @@ class Specialized:
         ------
         InputError
             A shape does not fit, an entry is not finite, v violates the constraints, a result or an output is unknown,
-            or an output is the wrench of what is not a loop; the robot has one-sided constraints, force
-            elements or functions of users.
+            or an output is the wrench of what is not a loop; the robot has one-sided constraints or
+            functions of users.
         ClosureError
             A loop is open at q.
         SingularConfigurationError
@@ -325,7 +325,7 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
         computes the state.
     device : {"cpu", "cuda"}
         "cuda": functions for many states on a GPU of NVIDIA (needs CuPy, ``pip install 'liedyn[cuda]'``), for any
-        mechanism without one-sided constraints, force elements and functions of users.
+        mechanism without one-sided constraints and functions of users.
     dtype : {"float64", "float32"}
         Type of numbers on a GPU. With "float32", results have about five digits, and linear models are made of states
         that are closed to 1e-4 [rad, m].

@@ -1,10 +1,9 @@
 """The programs of which the iterations are made that close loops and make steps."""
 import numpy as np
 
+from liedyn.bridges.specialization.logarithms import wherever_open
 from liedyn.bridges.specialization.shortest_programs import ShortestPrograms
-from liedyn.lie.algebra import cross, dot, scale, sub
-from liedyn.lie.exponential import log, rotation_quaternion
-from liedyn.machine.program.expressions import Program, value_of, where_less
+from liedyn.machine.program.expressions import Program, value_of
 from liedyn.machine.program.guards import REDUNDANT
 from liedyn.machine.program.trace import Tracer, constants, room
 from liedyn.machine.simd.lanes import SCALAR
@@ -12,7 +11,6 @@ from liedyn.mechanics.constraints.closing_steps import (
     RANK_TOLERANCE as CLOSING_RANK, clusters_of_dofs, clusters_of_rows,
 )
 from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
-from liedyn.mechanics.constraints.cut_joints import _log
 from liedyn.mechanics.constraints.elimination import eliminate, elimination_size
 from liedyn.mechanics.constraints.independent import holonomic
 from liedyn.mechanics.constraints.reduced import ForceBalance, Reduction, reduced_motion
@@ -23,28 +21,6 @@ from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_
 from liedyn.mechanics.tree.places import displace, turn_free_rows
 from liedyn.model.constraint_records import ranking_of
 from liedyn.motion.simulation.coordinate_rates import coordinate_rates, unit_quaternions
-
-
-def wherever_open(plain):
-    """Logarithms for constraints that are open as far as may be, by less than 120 degrees.
-
-    In closed loops they are almost zero, and their formula there is a decision of the program. Here both formulas are
-    computed, and one is selected at each state.
-    """
-    def quaternion_of_any_length(R):
-        trace = R[0] + R[4] + R[8]
-        if not trace > 0.0:
-            raise RuntimeError("a reference state is closed")
-        return R[7] - R[5], R[2] - R[6], R[3] - R[1], 1.0 + trace
-
-    def log_of_error(E):
-        R, p = E
-        w = (0.5 * (R[7] - R[5]), 0.5 * (R[2] - R[6]), 0.5 * (R[3] - R[1]))
-        near, far = (w, plain(sub)(p, plain(scale)(0.5, plain(cross)(w, p)))), plain(log)(E)
-        size = plain(dot)(w, w)
-        return tuple(tuple(where_less(size, 1e-16, a, b) for a, b in zip(*each)) for each in zip(near, far))
-
-    return {rotation_quaternion: quaternion_of_any_length, _log: log_of_error}
 
 
 class StepPrograms(ShortestPrograms):

@@ -38,7 +38,8 @@ def _where_defined(function):
 _VALUES = {ADD: operator.add, SUBTRACT: operator.sub, MULTIPLY: operator.mul, DIVIDE: _divided, NEGATE: operator.neg,
            SELECT: lambda a, b, x, y: x if a < b else y}
 FUNCTIONS = {name: _where_defined(getattr(math, name)) for name in (
-    "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "log", "fabs", "copysign", "floor", "hypot")}
+    "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "expm1", "log", "tanh", "fabs", "copysign",
+    "floor", "hypot")}
 FUNCTIONS["rint"] = lambda x: float(round(x))
 """What programs may call, by the name in C: the functions on numbers."""
 

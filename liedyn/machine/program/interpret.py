@@ -140,6 +140,10 @@ class World:
             return self.late(closure["kernel"].cell_contents, closure["kinds"].cell_contents)
         if module == "machine.compiled.struct_values":
             return lambda address: self.wrapped(VALUES[address].values)
+        if module == "machine.program.llvm_lines":
+            from liedyn.machine.program.plain_lines import interpreted_lines
+
+            return interpreted_lines(*(closure[x].cell_contents for x in ("text", "names")))
         if name == "call_rows":
             return lambda address, begin, end, rest: self.plain(KERNELS_AT[address])(begin, end, *rest)
         if name == "_loop_at":

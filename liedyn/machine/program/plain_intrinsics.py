@@ -362,7 +362,7 @@ PLAIN = {
     "machine.simd.comparisons": dict(
         magnitude=lanewise(abs), larger=lanewise(lambda a, b: b if b > a else a), is_positive=is_positive,
         where_positive=lanewise(lambda x, a, b: a if x > 0.0 else b), largest_lane=_extreme(max),
-        smallest_lane=_extreme(min)),
+        smallest_lane=_extreme(min), where_less=lanewise(lambda a, b, x, y: x if a < b else y)),
     "machine.simd.strided": dict(
         records_at_once=records_at_once, constants_at_once=constants_at_once, put_records_at_once=put_records_at_once,
         chosen_records_at_once=chosen_records_at_once, where_before=where_before, first_then=_before,

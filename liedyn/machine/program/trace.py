@@ -116,13 +116,14 @@ PLAIN = {
         store_at_once=lambda lane, x, k, count, value: _store(lane, x, k, value)),
     "simd.comparisons": dict(
         magnitude=abs, larger=larger, is_positive=lambda x: x > 0.0, largest_lane=lambda x: x,
-        smallest_lane=lambda x: x, where_positive=lambda x, a, b: where_less(0.0, x, a, b)),
+        smallest_lane=lambda x: x, where_less=where_less, where_positive=lambda x, a, b: where_less(0.0, x, a, b)),
     "simd.strided": dict(
         records_at_once=_record, constants_at_once=_record, chosen_records_at_once=_chosen_record,
         put_records_at_once=_put_record, where_larger=lambda a, b, x: where_less(b, a, x, 0.0),
         first_then=lambda count, x, y: x if count > 0 else y, where_before=lambda j, end, x: x if j < end else 0.0),
     "simd.sines": dict(sincos=sincos),
     "lie.exponential": dict(_near_zero=near_zero),
+    "unsafe.ndarray": dict(to_fixed_tuple=lambda x, count: tuple(x[:count])),
 }
 """A plain version of each intrinsic, by module and name."""
 
