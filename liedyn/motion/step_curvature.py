@@ -86,14 +86,12 @@ def tree_hessians(begin, end, model, state, actuators, nu, H):
     n, columns, square = nu.shape[1], actuators.shape[1], nu.shape[1] * nu.shape[1] * WIDTH
     rows = H.reshape(H.shape[0], H.shape[1] * H.shape[2])
     lanes, weights, out = state_in_lanes(state), in_lanes(nu), in_lanes(rows)
-    work, a, mu = aligned(aba_hessian_size(model) * WIDTH), aligned(n * WIDTH), aligned(n * WIDTH)
-    L, da_dq, da_dv, Minv = aligned(square), aligned(square), aligned(square), aligned(square)
-    qq, vv, qv, qtau, lines = aligned(square), aligned(square), aligned(square), aligned(square), lines_for(rows)
+    work, lines = aligned(aba_hessian_size(model) * WIDTH), lines_for(rows)
+    qq, vv, qv, qtau = aligned(square), aligned(square), aligned(square), aligned(square)
     for b in range(begin, end, WIDTH):
         gather_state(state, b, end, lanes)
         gather(nu, b, end, weights)
-        aba_hessian_kernel(LANES, model, lanes.q, lanes.v, lanes.tau, weights, lanes.f_ext, work, a, mu, L, da_dq,
-                           da_dv, Minv, qq, vv, qv, qtau)
+        aba_hessian_kernel(LANES, model, lanes.q, lanes.v, lanes.tau, weights, lanes.f_ext, work, qq, vv, qv, qtau)
         put_tree_hessian(n, columns, actuators, (qq, vv, qv, qtau), out)
         scatter_matrix(out, b, end, rows, lines)
 

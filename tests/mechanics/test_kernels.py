@@ -66,14 +66,13 @@ def calls(tree, q, v, x, work):
     yield ("aba_derivatives_nonzeros", (q, v, x, none, work), [n] + 4 * [n * n],
            [ld.aba(tree, q, v, x), None, *ld.aba_derivatives(tree, q, v, x)])
     for ending in ("", "_nonzeros"):
-        yield (f"rnea_second_derivatives{ending}", (q, v, x, none, work), [n] + 4 * [n**3],
-               [None, *ld.rnea_second_derivatives(tree, q, v, x)])
-        yield (f"rnea_hessian{ending}", (q, v, x, v, none, work), [n] + 4 * [n * n],
-               [None, *ld.rnea_second_derivatives(tree, q, v, x, weights=v)])
-    yield ("aba_second_derivatives", (q, v, x, none, work), [n] + 4 * [n * n] + 4 * [n**3],
-           [ld.aba(tree, q, v, x), *4 * [None], *ld.aba_second_derivatives(tree, q, v, x)])
-    yield ("aba_hessian", (q, v, x, v, none, work), 2 * [n] + 8 * [n * n],
-           [ld.aba(tree, q, v, x), *5 * [None], *ld.aba_second_derivatives(tree, q, v, x, weights=v)])
+        yield (f"rnea_second_derivatives{ending}", (q, v, x, none, work), 4 * [n**3],
+               [*ld.rnea_second_derivatives(tree, q, v, x)])
+        yield (f"rnea_hessian{ending}", (q, v, x, v, none, work), 4 * [n * n],
+               [*ld.rnea_second_derivatives(tree, q, v, x, weights=v)])
+    yield ("aba_second_derivatives", (q, v, x, none, work), 4 * [n**3], [*ld.aba_second_derivatives(tree, q, v, x)])
+    yield ("aba_hessian", (q, v, x, v, none, work), 4 * [n * n],
+           [*ld.aba_second_derivatives(tree, q, v, x, weights=v)])
     yield "inertial_regressor", (q, v, x, work), [n * tree.nbodies * 10], [ld.inertial_regressor(tree, q, v, x)]
     yield "forward_kinematics", (q, work), [12 * tree.nbodies], [numbers]
     yield "body_jacobian", (q, b), [6 * n], [ld.body_jacobian(tree, q, body)]

@@ -73,6 +73,27 @@ def test_against_sixty_digits(robot, rng):
             off(np.einsum("ijk,j,k", tensor, d, e), right)
 
 
+@pytest.mark.validation("second derivatives of inverse and forward dynamics, whole and contracted, at other states",
+                        robots="a tree of every joint kind, panda, solo12", oracle="Newton and Euler in 60 digits")
+@pytest.mark.parametrize("name", ["every kind", "panda", "solo12"])
+def test_other_states_against_sixty_digits(name):
+    robot, rng = springy_tree(77) if name == "every kind" else ld.load(name), np.random.default_rng(101)
+    q = ld.integrate(robot, robot.neutral, rng.uniform(-1.2, 1.2, size=robot.nv))
+    (v, a), F, weights = 2.0 * rng.normal(size=(2, robot.nv)), wrenches(robot, rng), rng.normal(size=robot.nv)
+    (d, e), exact, f_ext = rng.normal(size=(2, robot.nv)), ExactTree(robot), dict(zip(robot.body_names, F))
+    tau = 100.0 * rng.normal(size=robot.nv)
+    cases = [(ld.rnea_second_derivatives, a, exact.second_derivatives(q, v, a, f_ext, d, e), 1e-12)]
+    if name != "every kind":
+        cases.append((ld.aba_second_derivatives, tau,
+                      exact.second_derivatives_of_accelerations(q, v, tau, f_ext, d, e), 1e-10))
+    for function, x, expected, tolerance in cases:
+        whole, weighted = function(robot, q, v, x, F), function(robot, q, v, x, F, weights)
+        for tensor, matrix, right in zip(whole, weighted, expected):
+            assert abs(np.einsum("ijk,j,k", tensor, d, e) - right).max() < tolerance * abs(tensor).max()
+            assert abs(d @ matrix @ e - weights @ right) < tolerance * abs(matrix).max() * robot.nv
+            off(np.einsum("ijk,j,k", tensor, d, e), right)
+
+
 def test_weights_contract_the_forces(robot, rng):
     q, v, a = state(robot, rng)
     F, weights = wrenches(robot, rng), rng.normal(size=robot.nv)
@@ -154,8 +175,8 @@ def test_zeros_and_guards(rng):
     for name, given, shape in (("rnea_second_derivatives", (), n**3), ("rnea_hessian", (weights,), n**2)):
         every, nonzero = np.full((4, shape + 32), np.e), np.full((4, shape + 32), np.e)
         every[:, :shape], nonzero[:, :shape] = np.nan, 0.0
-        getattr(kernels, name)(SCALAR, robot.packed, q, v, a, *given, F, work, np.empty(n), *every)
-        getattr(kernels, f"{name}_nonzeros")(SCALAR, robot.packed, q, v, a, *given, F, work, np.empty(n), *nonzero)
+        getattr(kernels, name)(SCALAR, robot.packed, q, v, a, *given, F, work, *every)
+        getattr(kernels, f"{name}_nonzeros")(SCALAR, robot.packed, q, v, a, *given, F, work, *nonzero)
         assert np.array_equal(every, nonzero) and (every[:, shape:] == np.e).all() and (work[size:] == np.pi).all()
         right = ld.rnea_second_derivatives(robot, q, v, a, weights=given[0] if given else None)
         assert all(off(x[:shape], np.ravel(y)) < 1e-13 for x, y in zip(every, right))  # that may have been interpreted

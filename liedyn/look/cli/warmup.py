@@ -225,6 +225,7 @@ def _of_derivatives(loop):
     # second derivatives: without contacts, with one that sticks, with force elements on cut joints and a cable
     for robot in loop, _sled(), sprung:
         yield call("linearize", robot, robot.home, *np.zeros((2, robot.nv)), second=True)
+    yield call("linearize", loop, np.tile(loop.home, (WIDTH, 1)), *np.zeros((2, WIDTH, loop.nv)), second=True)
 
 
 def _of_tasks(arm, solo, loop):
@@ -268,9 +269,9 @@ def _of_compiled_callers(arm, loop):
     yield kernel("rnea", x.copy())
     yield kernel("rnea_derivatives_nonzeros", x.copy(), *matrices[:3])
     yield kernel("aba_derivatives_nonzeros", x.copy(), *matrices)
-    yield kernel("rnea_second_derivatives_nonzeros", x.copy(), *(np.zeros(arm.nv**3) for _ in range(4)))
+    yield kernel("rnea_second_derivatives_nonzeros", *(np.zeros(arm.nv**3) for _ in range(4)))
     yield "kernels.rnea_hessian_nonzeros", lambda: kernels.rnea_hessian_nonzeros(
-        kernels.SCALAR, arm.packed, q.copy(), x, x, x, none, work, x.copy(), *matrices)
+        kernels.SCALAR, arm.packed, q.copy(), x, x, x, none, work, *matrices)
     yield "kernels.forward_kinematics", lambda: kernels.forward_kinematics(
         kernels.SCALAR, arm.packed, q.copy(), work, np.empty((arm.nbodies, 12)))
     yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(

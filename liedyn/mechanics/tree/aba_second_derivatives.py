@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store, vector_in, width_of
 from liedyn.machine.simd.registers import at_once, copy_row, load_at_once, store_at_once
 from liedyn.mechanics.tree.aba import require_regular_tree
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
-from liedyn.mechanics.tree.rnea_hessian import rnea_hessian_kernel, rnea_hessian_size
+from liedyn.mechanics.tree.rnea_hessian import rnea_hessian_kernel, rnea_hessian_size, whole_lines
 from liedyn.mechanics.tree.rnea_second_derivatives import rnea_second_derivatives_kernel, rnea_second_derivatives_size
 from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed_records import dof_total
@@ -30,16 +30,51 @@ if TYPE_CHECKING:
     from liedyn.typing import Array, ArrayLike, Wrenches
 
 
+@inline
+def first_size(model):
+    """Size of the room for first derivatives, and for the weights of forces."""
+    n = dof_total(model)
+    return 2 * whole_lines(n) + 4 * whole_lines(n * n)
+
+
+@inline
+def hessian_size(model):
+    """Size of what `aba_derivatives` and `rnea_hessian` share."""
+    return max(aba_derivatives_size(model), rnea_hessian_size(model))
+
+
+@inline
+def tensor_size(model):
+    """Size of what `aba_derivatives`, `rnea_second_derivatives` and solutions for accelerations share."""
+    return max(max(aba_derivatives_size(model), rnea_second_derivatives_size(model)), dof_total(model) * WIDTH)
+
+
 @kernel_in_place
 def aba_hessian_size(model):
     """Size of the workspace of `aba_hessian_kernel`."""
-    return max(aba_derivatives_size(model), rnea_hessian_size(model))
+    return hessian_size(model) + first_size(model)
 
 
 @kernel_in_place
 def aba_second_derivatives_size(model):
     """Size of the workspace of `aba_second_derivatives_kernel`."""
-    return max(max(aba_derivatives_size(model), rnea_second_derivatives_size(model)), dof_total(model) * WIDTH)
+    return tensor_size(model) + first_size(model)
+
+
+@inline
+def first_derivatives(lane, model, q, v, tau, f_ext, work, behind):
+    """The accelerations a and room for as many weights; and da/dq, da/dv, M^-1 and room for a matrix.
+
+    They are kept in the workspace from number `behind` on.
+    """
+    n, w = dof_total(model), width_of(lane)
+    line, square, k = w * whole_lines(n), w * whole_lines(n * n), w * behind
+    a, mu = vector_in(work, k, w * n), vector_in(work, k + line, w * n)
+    k, size = k + 2 * line, w * n * n
+    da_dq, da_dv = vector_in(work, k, size), vector_in(work, k + square, size)
+    Minv, L = vector_in(work, k + 2 * square, size), vector_in(work, k + 3 * square, size)
+    aba_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv)
+    return a, mu, (da_dq, da_dv, Minv), L
 
 
 @inline
@@ -85,35 +120,33 @@ def solve_for_accelerations(lane, model, Minv, work, X):
 
 
 @kernel_in_place
-def aba_hessian_kernel(lane, model, q, v, tau, weights, f_ext, work, a, mu, L, da_dq, da_dv, Minv, H_qq, H_vv, H_qv,
-                       H_qtau):
-    """Second derivatives of weights . a, each nv x nv; `a` receives the accelerations, `mu` -M^-1 weights."""
-    aba_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv)
+def aba_hessian_kernel(lane, model, q, v, tau, weights, f_ext, work, H_qq, H_vv, H_qv, H_qtau):
+    """Second derivatives of weights . a, each nv x nv."""
+    a, mu, first, product = first_derivatives(lane, model, q, v, tau, f_ext, work, hessian_size(model))
     for j in range(dof_total(model)):
         total = splat(lane, 0.0)
         for i in range(dof_total(model)):
-            total = total - load(lane, Minv, j * dof_total(model) + i) * load(lane, weights, i)
+            total = total - load(lane, first[2], j * dof_total(model) + i) * load(lane, weights, i)
         store(lane, mu, j, total)
-    rnea_hessian_kernel(lane, model, q, v, a, mu, f_ext, work, L, H_qq, H_vv, H_qv, H_qtau)
-    add_motion(lane, model, L, (da_dq, da_dv, Minv), 0, (H_qq, H_qv, H_qtau))
+    rnea_hessian_kernel(lane, model, q, v, a, mu, f_ext, work, H_qq, H_vv, H_qv, H_qtau)
+    add_motion(lane, model, product, first, 0, (H_qq, H_qv, H_qtau))
 
 
 @kernel_in_place
-def aba_second_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv, qq, vv, qv, qtau):
-    """Second derivatives, each nv x nv x nv; `a` receives the accelerations."""
+def aba_second_derivatives_kernel(lane, model, q, v, tau, f_ext, work, qq, vv, qv, qtau):
+    """Second derivatives, each nv x nv x nv."""
     n = dof_total(model)
-    aba_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv)
-    rnea_second_derivatives_kernel(lane, model, q, v, a, f_ext, work, L, qq, vv, qv, qtau)
+    a, _, first, product = first_derivatives(lane, model, q, v, tau, f_ext, work, tensor_size(model))
+    rnea_second_derivatives_kernel(lane, model, q, v, a, f_ext, work, qq, vv, qv, qtau)
     for f in range(n):
-        add_motion(lane, model, L, (da_dq, da_dv, Minv), f * n * n, (qq, qv, qtau))
-    solve_for_accelerations(lane, model, Minv, work, qq)
-    solve_for_accelerations(lane, model, Minv, work, vv)
-    solve_for_accelerations(lane, model, Minv, work, qv)
-    solve_for_accelerations(lane, model, Minv, work, qtau)
+        add_motion(lane, model, product, first, f * n * n, (qq, qv, qtau))
+    solve_for_accelerations(lane, model, first[2], work, qq)
+    solve_for_accelerations(lane, model, first[2], work, vv)
+    solve_for_accelerations(lane, model, first[2], work, qv)
+    solve_for_accelerations(lane, model, first[2], work, qtau)
 
 
 @recursion(aba_hessian_kernel, work=aba_hessian_size,
-           scratch={"a": "nv", "mu": "nv", "L": "nv nv", "da_dq": "nv nv", "da_dv": "nv nv", "Minv": "nv nv"},
            refuse={"singular_tree": require_regular_tree}, H_qq="nv nv", H_vv="nv nv", H_qv="nv nv", H_qtau="nv nv")
 def aba_hessian(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, weights: ArrayLike,
                 f_ext: Wrenches | None = None, out: Array | None = None) -> tuple[Array, Array, Array, Array]:
@@ -146,7 +179,6 @@ def aba_hessian(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, weight
 
 
 @recursion(aba_second_derivatives_kernel, work=aba_second_derivatives_size,
-           scratch={"a": "nv", "L": "nv nv", "da_dq": "nv nv", "da_dv": "nv nv", "Minv": "nv nv"},
            refuse={"singular_tree": require_regular_tree}, otherwise={"weights": aba_hessian},
            qq="nv nv nv", vv="nv nv nv", qv="nv nv nv", qtau="nv nv nv")
 def aba_second_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: Wrenches | None = None,

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from liedyn.lie.algebra import add, add6, ad, cross, dot, dot6, inertia_times, minus_ad_dual, scale6, sub
 from liedyn.lie.coriolis import add_coriolis, coriolis_moments, coriolis_transpose_times, second_moments
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store, vector_in, width_of
 from liedyn.machine.simd.registers import at_once, load_at_once, store_at_once
 from liedyn.machine.simd.strided import chosen_records_at_once, put_records_at_once, records_at_once
 from liedyn.mechanics.tree.crba import CARRIED, SCREW
@@ -58,11 +58,23 @@ WEIGHED, H, C, C_P, BELOW_C, END, SUMS, W_PARENT, WEIGHED_NUMBERS = 32, 0, 6, 15
 G, M_ROW, N_ROW, PSI, ROWS = TABLE, TABLE + 6, TABLE + 9, TABLE + 12, TABLE + 18
 
 
+@inline
+def forces_at(model):
+    """Index of the rigid-body part of the forces, behind the rest of the workspace."""
+    own = WEIGHED * link_count(model) + 2 * WIDTH
+    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, ROWS) + own
+
+
 @kernel_in_place
 def rnea_hessian_size(model):
     """Size of the workspace of `rnea_hessian_kernel`."""
-    own = WEIGHED * link_count(model) + 2 * WIDTH
-    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, ROWS) + own
+    return forces_at(model) + whole_lines(dof_total(model))
+
+
+@inline
+def whole_lines(count):
+    """So many numbers, rounded up to whole registers."""
+    return count + -count % WIDTH
 
 
 @inline
@@ -221,8 +233,12 @@ def finish_joint(lane, model, q, weights, i, H_qq, H_vv):
 
 
 @inline
-def put_hessian(lane, model, q, weights, work, gap, results):
-    """All second derivatives, from `composites` and `contributions`; entries beside them are left to `gap`."""
+def put_hessian(lane, model, q, v, a, weights, f_ext, work, gap, results):
+    """All second derivatives; entries beside them are left to `gap`."""
+    world_motion(lane, model, q, v, a, work)
+    composites(lane, model, f_ext, work)
+    tau = vector_in(work, width_of(lane) * forces_at(model), width_of(lane) * dof_total(model))
+    contributions(lane, model, work, tau)
     weighed_sums(lane, model, weights, work)
     weighed_vectors(lane, model, work)
     for i in range(dof_total(model)):
@@ -233,24 +249,18 @@ def put_hessian(lane, model, q, weights, work, gap, results):
 
 
 @kernel_in_place
-def rnea_hessian_kernel(lane, model, q, v, a, weights, f_ext, work, tau, H_qq, H_vv, H_qv, H_qa):
-    """Second derivatives of weights . tau, each nv x nv; `tau` receives the rigid-body part of the forces."""
-    world_motion(lane, model, q, v, a, work)
-    composites(lane, model, f_ext, work)
-    contributions(lane, model, work, tau)
-    put_hessian(lane, model, q, weights, work, clear_gap, (H_qq, H_vv, H_qv, H_qa))
+def rnea_hessian_kernel(lane, model, q, v, a, weights, f_ext, work, H_qq, H_vv, H_qv, H_qa):
+    """Second derivatives of weights . tau, each nv x nv."""
+    put_hessian(lane, model, q, v, a, weights, f_ext, work, clear_gap, (H_qq, H_vv, H_qv, H_qa))
 
 
 @kernel_in_place
-def rnea_hessian_nonzeros_kernel(lane, model, q, v, a, weights, f_ext, work, tau, H_qq, H_vv, H_qv, H_qa):
+def rnea_hessian_nonzeros_kernel(lane, model, q, v, a, weights, f_ext, work, H_qq, H_vv, H_qv, H_qa):
     """`rnea_hessian_kernel` for matrices that are already zero where neither degree of freedom carries the other."""
-    world_motion(lane, model, q, v, a, work)
-    composites(lane, model, f_ext, work)
-    contributions(lane, model, work, tau)
-    put_hessian(lane, model, q, weights, work, leave_gap, (H_qq, H_vv, H_qv, H_qa))
+    put_hessian(lane, model, q, v, a, weights, f_ext, work, leave_gap, (H_qq, H_vv, H_qv, H_qa))
 
 
-@recursion(rnea_hessian_kernel, work=rnea_hessian_size, scratch={"tau": "nv"}, nonzeros=rnea_hessian_nonzeros_kernel,
+@recursion(rnea_hessian_kernel, work=rnea_hessian_size, nonzeros=rnea_hessian_nonzeros_kernel,
            H_qq="nv nv", H_vv="nv nv", H_qv="nv nv", H_qa="nv nv")
 def rnea_hessian(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike,
                  f_ext: Wrenches | None = None, out: Array | None = None) -> tuple[Array, Array, Array, Array]:

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 from liedyn.lie.algebra import add, add6, add9, add_cross, dot, dot6, minus_ad_dual, scale, sub
 from liedyn.lie.coriolis import add_block, add_both_blocks, as_block, block_transpose_times, second_moments
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store, vector_in, width_of
 from liedyn.machine.simd.registers import at_once, put_row, store_at_once
 from liedyn.machine.simd.strided import chosen_records_at_once, records_at_once
 from liedyn.mechanics.tree.crba import CARRIED, SCREW
@@ -49,7 +49,7 @@ from liedyn.mechanics.tree.rnea_derivatives import (
     BELOW, BY_Q, BY_V, COMPOSITE, D, F, NUMBERS, P, PSI_DDOTS, PSI_DOT_TURN, S_RATES, TABLE, composites, contributions,
     derivatives_table,
 )
-from liedyn.mechanics.tree.rnea_hessian import make_symmetric, rnea_hessian
+from liedyn.mechanics.tree.rnea_hessian import make_symmetric, rnea_hessian, whole_lines
 from liedyn.mechanics.tree.rows import of_next3, of_next6, of_one3, of_one6, pitch, put_next3, put_next6, table_size
 from liedyn.model.calls.recursion import recursion
 from liedyn.model.packed import DOF_I
@@ -69,10 +69,16 @@ P_ROW, T_ROW, T_RATE, C_ROW, BY_QQ, BY_QV, BY_VQ, ROWS = (
     TABLE + 27, TABLE + 33, TABLE + 36, TABLE + 39, TABLE + 42, TABLE + 48, TABLE + 54, TABLE + 60)
 
 
+@inline
+def forces_at(model):
+    """Index of the rigid-body part of the forces, behind the rest of the workspace."""
+    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, ROWS) + 4 * WIDTH
+
+
 @kernel_in_place
 def rnea_second_derivatives_size(model):
     """Size of the workspace of `rnea_second_derivatives_kernel`."""
-    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, ROWS) + 3 * WIDTH
+    return forces_at(model) + whole_lines(dof_total(model))
 
 
 @inline
@@ -280,10 +286,11 @@ def put_second_derivatives(lane, model, work, i, qq, vv, qv, qa):
 
 
 @kernel_in_place
-def rnea_second_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, qq, vv, qv, qa):
+def rnea_second_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, qq, vv, qv, qa):
     """`rnea_second_derivatives_kernel` for tensors that are already zero where they are zero at every state."""
     world_motion(lane, model, q, v, a, work)
     composites(lane, model, f_ext, work)
+    tau = vector_in(work, width_of(lane) * forces_at(model), width_of(lane) * dof_total(model))
     contributions(lane, model, work, tau)
     second_contributions(lane, model, work)
     for i in range(dof_total(model)):
@@ -296,17 +303,17 @@ def rnea_second_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, t
 
 
 @kernel_in_place
-def rnea_second_derivatives_kernel(lane, model, q, v, a, f_ext, work, tau, qq, vv, qv, qa):
-    """Second derivatives, each nv x nv x nv; `tau` receives the rigid-body part of the generalised forces."""
+def rnea_second_derivatives_kernel(lane, model, q, v, a, f_ext, work, qq, vv, qv, qa):
+    """Second derivatives, each nv x nv x nv."""
     size = dof_total(model) * dof_total(model) * dof_total(model)
     put_row(lane, qq, 0, size, splat(LANES, 0.0))
     put_row(lane, vv, 0, size, splat(LANES, 0.0))
     put_row(lane, qv, 0, size, splat(LANES, 0.0))
     put_row(lane, qa, 0, size, splat(LANES, 0.0))
-    rnea_second_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, qq, vv, qv, qa)
+    rnea_second_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, qq, vv, qv, qa)
 
 
-@recursion(rnea_second_derivatives_kernel, work=rnea_second_derivatives_size, scratch={"tau": "nv"},
+@recursion(rnea_second_derivatives_kernel, work=rnea_second_derivatives_size,
            nonzeros=rnea_second_derivatives_nonzeros_kernel, otherwise={"weights": rnea_hessian},
            qq="nv nv nv", vv="nv nv nv", qv="nv nv nv", qa="nv nv nv")
 def rnea_second_derivatives(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: Wrenches | None = None,
