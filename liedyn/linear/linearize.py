@@ -49,6 +49,7 @@ _SECOND = "liedyn.linear.second.second_derivatives:second_derivatives"
 _LINEARIZED = "liedyn.linear.second.second_derivatives:Linearized"
 _ELEMENT_LOADS = "liedyn.linear.second.element_loads:ElementLoads"
 _OPEN_MODEL = "liedyn.linear.second.element_loads:OpenModel"
+_SECOND_OF_ONE_STATE = "liedyn.linear.second.second_one_state:second_of_one_state"
 
 
 class Given(NamedTuple):
@@ -156,10 +157,10 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     if not hasattr(robot, "packed"):
         require_robot(robot)
     second = None if second is False else second
-    if f_ext is None and u is None and robot.elements is None and second is None:
+    if f_ext is None and u is None and robot.elements is None:
         found = linearize_one_state(
             robot, q, v, tau, (independent, outputs, speeds, closure_tolerance, rank_tolerance))
-        if found is not None:
+        if found is not None and (second is None or _completed(found, robot, q, v, tau, second)):
             return found
     closure_tolerance = positive("closure_tolerance", closure_tolerance)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
@@ -200,7 +201,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
                 joints.add(by_u, found.D[k])
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     space = _state_space(asked, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
-    return space if second is None else _with_second(space, asked, given, loads, friction, rank_tolerance, second)
+    return space if second is None else _with_second(space, asked, given, loads, friction, tolerances, second)
 
 
 def _loads(robot, mechanism, state, loop, opened, rows):
@@ -212,7 +213,15 @@ def _loads(robot, mechanism, state, loop, opened, rows):
     return by_name(_ELEMENT_LOADS)(robot, mechanism, (*state, loop.u), loop, model)
 
 
-def _with_second(space, asked, given, loads, friction, tolerance, second):
+def _completed(space, robot, q, v, tau, second):
+    """Adds the second derivatives of one state to its `LocalStateSpace`; False if the general way has to find them."""
+    made = by_name(_SECOND_OF_ONE_STATE)(space, robot, q, v, tau, second)
+    if made is not None:
+        vars(space)["second"] = made
+    return made is not None
+
+
+def _with_second(space, asked, given, loads, friction, tolerances, second):
     """The result with its second derivatives."""
     if friction.rubs:
         raise InputError("second derivatives are not available while contacts slide with friction, as "
@@ -220,7 +229,7 @@ def _with_second(space, asked, given, loads, friction, tolerance, second):
     robot = asked.robot
     sizes = {"f": len(space.states), "a": robot.nv, "lam": len(robot.row_names), "q": robot.nv}
     linearized = by_name(_LINEARIZED)(
-        robot, asked.lead, sizes, given.state, given.coordinates, given.actuators, tolerance, loads)
+        robot, asked.lead, sizes, given.state, given.coordinates, given.actuators, tolerances, loads)
     vars(space)["second"] = by_name(_SECOND)(linearized, second)
     return space
 

@@ -1,15 +1,17 @@
 """Second derivatives of linear models: against fifty digits, and as laws on random mechanisms."""
 import pickle
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 import pytest
-from comparison import relative
+from comparison import off, relative
 from exact_robots import DIGITS, ExactRobot
 from hypothesis import given
 from random_mechanisms import built, laws, moving, plans
 
 import liedyn as ld
+from liedyn.linear.second import second_in_lanes
 from liedyn.machine.errors import ConditionWarning, LiedynError
 from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
 
@@ -30,14 +32,27 @@ def velocity_with(robot, q, rows, rates):
     return np.linalg.lstsq(np.vstack([G, rows]), np.concatenate([b, rates]), rcond=1e-9)[0]
 
 
-def random_state(robot, seed=0):
+def random_state(robot, seed=0, spread=0.1):
     """Coordinates and velocities that describe a state off home, and this state (q, v, u)."""
     rng = np.random.default_rng(seed)
-    y = choose_positions(robot, robot.home, None, 1e-9)
-    q = closed_near(robot, robot.home, y.rows, 0.1 * rng.normal(size=len(y.names)))
+    y, q = choose_positions(robot, robot.home, None, 1e-9), robot.home
+    step, parts = spread * rng.normal(size=len(y.names)), 1 if spread <= 0.1 else 5
+    for _ in range(parts):
+        q = closed_near(robot, q, y.rows, step / parts)
     w = choose_speeds(robot, q, y, None, 1e-9)
     v = velocity_with(robot, q, w.rows, rng.normal(size=len(w.names)))
     return y, w, (q, v, rng.normal(size=len(robot.actuator_names)))
+
+
+def closed_states(robot, count, seed, spread):
+    """The first so many random states at which the loops close."""
+    found = []
+    while len(found) < count:
+        assert seed < 100
+        state, seed = random_state(robot, seed, spread), seed + 1
+        if np.abs(ld.closure_error(robot, state[2][0])).max() < 1e-11:
+            found.append(state)
+    return found
 
 
 def exact_second(robot, state, y, w, direction):
@@ -69,6 +84,99 @@ def test_second_derivatives_agree_with_fifty_digits(name, tolerance):
         for part, expected in zip((ss.second.f, ss.second.a, ss.second.lam), exact):
             found = np.einsum("ijk,j,k->i", part, direction, direction)
             assert relative(found, expected) < tolerance
+
+
+@pytest.mark.validation("second derivatives of rates, accelerations and multipliers far from home",
+                        robots="five_bar, loader, stewart, cassie_like",
+                        oracle="Newton and Euler in mpmath, 50 digits; differences of A and B with Richardson's "
+                               "extrapolation for stewart and cassie_like")
+@pytest.mark.parametrize(("name", "tolerance"), [
+    ("five_bar", 1e-11), ("loader", 1e-9), ("stewart", 1e-9), ("cassie_like", 1e-9)])
+def test_second_derivatives_far_from_home(name, tolerance):
+    robot = ld.load(name)
+    (y, w, (q, v, u)), = closed_states(robot, 1, 11, 0.5 if name != "stewart" else 0.15)
+    ss = ld.linearize(robot, q, v, u=u, independent=y.names, speeds=w.names, second=True)
+    rng, p, x = np.random.default_rng(12), len(y.names), len(ss.states)
+    direction = rng.normal(size=x + len(u))
+    if name in ("five_bar", "loader"):
+        found = (ss.second.f, ss.second.a, ss.second.lam)
+        for part, expected in zip(found, exact_second(robot, (q, v, u), y, w, direction)):
+            assert relative(np.einsum("ijk,j,k->i", part, direction, direction), expected) < tolerance
+        return
+    rows_w = w.rows
+
+    def slopes(h):
+        """A and B along the direction, in the chart at q: coordinates of joints with one degree of freedom."""
+        dy, dw, du = np.split(h * direction, [p, x])
+        there = closed_near(robot, q, y.rows, dy)
+        rates = velocity_with(robot, there, rows_w, rows_w @ v + dw)
+        model = ld.linearize(robot, there, rates, u=u + du, independent=y.names, speeds=w.names)
+        return np.hstack([model.A, model.B])
+
+    levels = [[(slopes(h) - slopes(-h)) / (2.0 * h)] for h in (8e-3, 4e-3, 2e-3, 1e-3)]
+    for k in range(1, 4):
+        for fine, coarse in zip(levels[k:], levels[k - 1:-1]):
+            fine.append(fine[k - 1] + (fine[k - 1] - coarse[k - 1]) / (4.0**k - 1.0))
+    found = ss.second.f @ direction
+    scale = np.abs(found).max()
+    assert np.abs(found - levels[3][3]).max() < tolerance * scale
+    relative(found, levels[3][3])
+
+
+@pytest.mark.parametrize("name", ["five_bar", "loader", "stewart", "cassie_like"])
+@pytest.mark.parametrize("independent", [None, "tangent"])
+def test_states_in_lanes_are_those_one_after_the_other(name, independent):
+    robot, rng = ld.load(name), np.random.default_rng(21)
+    states = [each[2] for each in closed_states(robot, 9, 0, 0.05)]
+    q, v, u = (np.array(each) for each in zip(*states))
+    tau = u @ robot.tree_actuators.T
+    batch = ld.linearize(robot, q, v, tau, independent=independent, second=True).second
+    weights = rng.normal(size=(9, batch.f.shape[1]))
+    weighted = ld.linearize(robot, q, v, tau, independent=independent, second=weights).second.f
+    for b in (0, 3, 8):
+        one = ld.linearize(robot, q[b], v[b], tau[b], independent=independent, second=True).second
+        assert off(batch.f[b], one.f) < 1e-10 and off(batch.a[b], one.a) < 1e-10
+        assert off(weighted[b], np.einsum("i,ijk", weights[b], one.f)) < 1e-10
+
+
+def test_lanes_serve_whole_batches():
+    """`second_registers` computes all states of mechanisms of cut joints, and leaves what it cannot to one state."""
+    robot = ld.load("five_bar")
+    states = [random_state(robot, seed)[2] for seed in range(16)]
+    q, v, u = (np.array(each) for each in zip(*states))
+    done, registers = [], second_in_lanes.second_registers
+
+    def seen(count, many, *arguments):
+        registers.on(count, many, *arguments)
+        done.append(arguments[-1].copy())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second_in_lanes, "second_registers", SimpleNamespace(on=seen))
+        ld.linearize(robot, q, v, u=u, second=True)
+        v[3] += 1.0  # this velocity opens the loop: lanes refuse such states, as the linearization itself does
+        with pytest.raises(ld.LiedynError):
+            ld.linearize(robot, q, v, u=u, second=True)
+    assert len(done) == 1 and done[0].all()
+
+
+def test_one_state_is_the_same_by_either_way():
+    """With tau one state takes direct calls, with u the general way."""
+    for name in ("five_bar", "stewart", "panda"):
+        robot = ld.load(name)
+        if name == "panda":
+            q, v, u = robot.home, np.linspace(-1.0, 1.0, 7), np.ones(7)
+        else:
+            q, v, u = random_state(robot)[2]
+        tau, rng = robot.tree_actuators @ u, np.random.default_rng(3)
+        direct, general = (ld.linearize(robot, q, v, second=True, **given) for given in ({"tau": tau}, {"u": u}))
+        for part in ("f", "a", "q"):
+            assert off(getattr(direct.second, part), getattr(general.second, part)) < 1e-12
+        weights = rng.normal(size=len(direct.states))
+        weighted = [ld.linearize(robot, q, v, second=weights, **given).second for given in ({"tau": tau}, {"u": u})]
+        assert weighted[0].f.shape == weighted[1].f.shape and off(weighted[0].f, weighted[1].f) < 1e-12
+        assert off(weighted[0].a, weighted[1].a) < 1e-12  # not weighted: whole
+        listed = ld.linearize(robot, q, v, tau, second=list(weights)).second.f
+        assert off(listed, weighted[0].f) < 1e-12
 
 
 def test_hessians_of_weighted_sums_are_sums_of_the_tensors():

@@ -28,7 +28,7 @@ from liedyn.model.constraint_records import (
     CONTACT, family_of, is_active, loop_count, loop_kind, loop_links, present_rows,
 )
 
-WEIGHED = group(Weighed, VECTOR, ROW_WEIGHTS, ROW_WEIGHTS, VECTOR, VECTOR, VECTOR)
+WEIGHED = group(Weighed, VECTOR, ROW_WEIGHTS, ROW_WEIGHTS, *[VECTOR] * 4)
 
 
 @inline
@@ -162,7 +162,7 @@ def add_contacts(model, world, lam, weighed):
                 (kind, False, C),
                 (in_world(C, found[0]), in_world(C, found[1]), in_world(C, found[2]), in_world(C, found[3])), moved,
                 (still(v[0]), still(a[0]), still(w_a)), (still(v[1]), still(a[1]), still(w_b)))
-            push_sides(SCALAR, value, model, l, moved, found, target_twist(model, world, l), weighed.adjoints)
+            push_sides(SCALAR, value, model, l, moved, found, target_twist(SCALAR, model, world, l), weighed.adjoints)
 
 
 @others(VECTOR, types.UniTuple(VECTOR, 2), WEIGHED, types.int64, VECTOR, MATRIX)
@@ -194,7 +194,7 @@ def vary_contacts(model, world, multipliers, weighed, b, variations, of_lam):
                 (kind, False, C),
                 (in_world(C, found[0]), in_world(C, found[1]), in_world(C, found[2]), in_world(C, found[3])), moved,
                 ((v[0], dv[0]), (a[0], da[0]), (w[0], dw[0])), ((v[1], dv[1]), (a[1], da[1]), (w[1], dw[1])))
-            push_sides(LANES, rate, model, l, moved, found, target_twist(model, world, l), weighed.rates)
+            push_sides(LANES, rate, model, l, moved, found, target_twist(SCALAR, model, world, l), weighed.rates)
             no_rate = along((ZERO6, scale6(0.0, w_2)), ZERO6)
             of_w = rows_along((kind, L, r), place, ZERO6, along((w_r, w_2), ZERO6), no_rate)
             for k in range(rows[1]):
@@ -208,5 +208,5 @@ def hold_contacts(model, world, weighed):
         if is_contact(model, l):
             L, r, p, d, C = contact(model, world, l)
             sizes = sizes_of(present_rows(model, l), weighed.rows.residual)
-            carry_down(model, l, Ad_dual_inverse(C, contact_wrench(loop_kind(model, l), L, r, p, d, sizes)),
+            carry_down(SCALAR, model, l, Ad_dual_inverse(C, contact_wrench(loop_kind(model, l), L, r, p, d, sizes)),
                        weighed.adjoints)

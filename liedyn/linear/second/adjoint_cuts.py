@@ -19,7 +19,7 @@ The same for the coordinates of cut joints, whose velocities are other component
 """
 from collections import namedtuple
 
-from liedyn.lie.algebra import Ad, Ad_dual, Ad_dual_inverse, Ad_inverse, add6, minus_ad_dual, neg6, scale6, sub6
+from liedyn.lie.algebra import Ad, Ad_dual, Ad_dual_inverse, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
 from liedyn.linear.second.adjoint_recursion import LINK, OF_A, OF_Q, OF_V, OF_W, push, weighed_twist
 from liedyn.linear.second.pairs import (
     pair_add, pair_carried, pair_dual, pair_neg, pair_sub, wrench_back,
@@ -31,17 +31,22 @@ from liedyn.mechanics.constraints.families.cut import counts, cut_wrench, rows_i
 from liedyn.mechanics.constraints.relative import (
     ZERO6, followed, follows, follows_b, side_states, side_variations,
 )
-from liedyn.mechanics.tree.tangent_recursion import ADDED, variation_of
+from liedyn.mechanics.tree.tangent_recursion import ADDED, DV, variation_of
 from liedyn.model.constraint_records import (
     has_target, loop_at, loop_count, loop_kind, loop_links, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.model.packed import LOOP_TWIST
-from liedyn.model.packed_records import accumulate6, get6, parent, zero6
+from liedyn.model.packed_records import accumulate6, get6, get_pose, parent, put6, put_pose, zero6
 
 RowWeights = namedtuple("RowWeights", "phi psi residual")
 """Weights of the accelerations, the velocities and the residuals of the constraints, or of the coordinates of cut
 joints."""
 ROW_WEIGHTS = group(RowWeights, *[VECTOR] * 3)
+
+# numbers of each cut joint for its variations: frame; twists, accelerations and mu-twists of the sides; wrenches on
+# side b, and of_v on side a
+KEPT, V_A, V_B, A_A, A_B, W_A, W_B, B_OF_A, B_OF_V, B_OF_W, B_OF_Q, A_OF_V = (
+    78, 12, 18, 24, 30, 36, 42, 48, 54, 60, 66, 72)
 
 
 @inline
@@ -120,29 +125,29 @@ def push_sides(lane, part, model, l, moved, found, target, links):
 
 
 @inline
-def target_twist(model, world, l):
+def target_twist(lane, model, world, l):
     """Twist of the moving frame A relative to its link; zero without a target."""
-    twist = zero6(SCALAR)
+    twist = zero6(lane)
     if has_target(model, l):
-        A = loop_frames(SCALAR, model, world, l)[0]
+        A = loop_frames(lane, model, world, l)[0]
         twist = Ad(A, get6(SCALAR, model.floats, loop_at(model, l, LOOP_TWIST)))
     return twist
 
 
 @inline
-def wrench_of(model, l, virtual, C, weights):
+def wrench_of(lane, model, l, virtual, C, weights):
     """The wrench in world axes of the weights of rows of cut l."""
     first, count = loop_virtuals(model, l) if virtual else loop_rows(model, l)
-    F = cut_wrench(SCALAR, loop_kind(model, l), loop_pitch(model, l), virtual, first, count, weights)
+    F = cut_wrench(lane, loop_kind(model, l), loop_pitch(model, l), virtual, first, count, weights)
     return Ad_dual_inverse(C, F)
 
 
 @inline
-def wrenches_of(model, l, virtual, C, weights, lam):
+def wrenches_of(lane, model, l, virtual, C, weights, lam):
     """K, J, L and H."""
-    L = zero6(SCALAR) if virtual else wrench_of(model, l, False, C, lam)
-    return (wrench_of(model, l, virtual, C, weights.phi), wrench_of(model, l, virtual, C, weights.psi), L,
-            wrench_of(model, l, virtual, C, weights.residual))
+    L = zero6(lane) if virtual else wrench_of(lane, model, l, False, C, lam)
+    return (wrench_of(lane, model, l, virtual, C, weights.phi), wrench_of(lane, model, l, virtual, C, weights.psi), L,
+            wrench_of(lane, model, l, virtual, C, weights.residual))
 
 
 @inline
@@ -158,76 +163,174 @@ def weights_of(weighed, virtual):
     return readers if virtual else rows
 
 
+@inline
+def sides_of_cut(lane, model, world, l, virtual, lam, weighed):
+    """Frame, twists, accelerations and mu-twists of the sides (a, b), and `adjoints_of_sides` with nothing varied."""
+    kind, C, _, _ = rows_in(lane, model, world, l, virtual)
+    (link_a, link_b), (v, a) = loop_links(model, l), side_states(lane, model, world, l)
+    K, J, L, H = wrenches_of(lane, model, l, virtual, C, weights_of(weighed, virtual), lam)
+    w = weighed_twist(lane, weighed.adjoints, link_a), weighed_twist(lane, weighed.adjoints, link_b)
+    found = adjoints_of_sides(
+        (kind, virtual, C), (still(K), still(J), still(L), still(H)), (ZERO6, ZERO6),
+        (still(v[0]), still(a[0]), still(w[0])), (still(v[1]), still(a[1]), still(w[1])))
+    return C, (v, a, w), found
+
+
 @kernel_in_place
-def add_cuts(model, world, virtual, lam, weighed):
+def add_cuts(lane, model, world, virtual, lam, weighed):
     """Add the wrenches of all cut joints' rows, or with `virtual` of their coordinates, to those of the links.
 
     Needs twists and accelerations in `world`, and W of all links.
     """
-    weights, adjoints = weights_of(weighed, virtual), weighed.adjoints
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
-            kind, C, _, _ = rows_in(SCALAR, model, world, l, virtual)
-            (link_a, link_b), (v, a) = loop_links(model, l), side_states(SCALAR, model, world, l)
-            K, J, L, H = wrenches_of(model, l, virtual, C, weights, lam)
-            w = weighed_twist(SCALAR, adjoints, link_a), weighed_twist(SCALAR, adjoints, link_b)
-            moved = ZERO6, ZERO6
-            found = adjoints_of_sides(
-                (kind, virtual, C), (still(K), still(J), still(L), still(H)), moved,
-                (still(v[0]), still(a[0]), still(w[0])), (still(v[1]), still(a[1]), still(w[1])))
-            push_sides(SCALAR, value, model, l, moved, found, target_twist(model, world, l), adjoints)
-
-
-@kernel_in_place
-def vary_cuts(model, world, virtual, multipliers, weighed, b, variations, of_lam):
-    """The variations of `add_cuts` along block b, and those of the velocities of the rows for mu, in of_lam.
-
-    `multipliers` are lam and a register of its variations for each row.
-    """
-    (lam, lam_2), weights, (_, _, _, adjoints, rates, _) = multipliers, weights_of(weighed, virtual), weighed
-    for l in range(loop_count(model)):
-        if counts(model, l, virtual):
-            kind, C, first, count = rows_in(SCALAR, model, world, l, virtual)
-            (link_a, link_b), (v, a) = loop_links(model, l), side_states(SCALAR, model, world, l)
-            eta, dv, da = side_variations(SCALAR, model, world, variations, l)
-            added = variation_of(variations, link_a, ADDED), variation_of(variations, link_b, ADDED)
-            K, J, L, H = wrenches_of(model, l, virtual, C, weights, lam)
-            dL = zero6(LANES)
-            if not virtual:
-                dL = Ad_dual_inverse(C, cut_wrench(LANES, kind, loop_pitch(model, l), virtual, first, count, lam_2))
-            R = sub6(eta[1], eta[0])
-            M = followed(kind, virtual, C, R)
-            moved = M, sub6(R, M)
-            w_a = weighed_twist(SCALAR, adjoints, link_a), weighed_twist(LANES, rates, link_a)
-            w_b = weighed_twist(SCALAR, adjoints, link_b), weighed_twist(LANES, rates, link_b)
-            found = adjoints_of_sides(
-                (kind, virtual, C), (still(K), still(J), (L, dL), still(H)), moved,
-                ((v[0], dv[0]), (a[0], add6(da[0], added[0])), w_a),
-                ((v[1], dv[1]), (a[1], add6(da[1], added[1])), w_b))
-            push_sides(LANES, rate, model, l, moved, found, target_twist(model, world, l), rates)
-            if not virtual:
-                w_r = sub6(pair_carried(w_b, neg6(moved[1]))[1], pair_carried(w_a, M)[1])
-                vary_rows(model, l, False, b, Ad_inverse(C, w_r), of_lam)
+            _, _, found = sides_of_cut(lane, model, world, l, virtual, lam, weighed)
+            push_sides(lane, value, model, l, (ZERO6, ZERO6), found, target_twist(lane, model, world, l),
+                       weighed.adjoints)
 
 
 @inline
-def carry_down(model, l, H, adjoints):
+def kept_at(model, l, virtual):
+    """Index of the numbers of cut l."""
+    return KEPT * (l + (loop_count(model) if virtual else 0))
+
+
+@kernel_in_place
+def keep_cuts(lane, model, world, virtual, lam, weighed):
+    """Store what the variations of cut joints take, for all columns; needs all weights."""
+    cuts = weighed.cuts
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            C, (v, a, w), found = sides_of_cut(lane, model, world, l, virtual, lam, weighed)
+            (of_a, of_v, of_w, of_q), of_v_a = found
+            k = kept_at(model, l, virtual)
+            put_pose(lane, cuts, k, C)
+            put6(lane, cuts, k + V_A, v[0])
+            put6(lane, cuts, k + V_B, v[1])
+            put6(lane, cuts, k + A_A, a[0])
+            put6(lane, cuts, k + A_B, a[1])
+            put6(lane, cuts, k + W_A, w[0])
+            put6(lane, cuts, k + W_B, w[1])
+            put6(lane, cuts, k + B_OF_A, of_a[0])
+            put6(lane, cuts, k + B_OF_V, of_v[0])
+            put6(lane, cuts, k + B_OF_W, of_w[0])
+            put6(lane, cuts, k + B_OF_Q, of_q[0])
+            put6(lane, cuts, k + A_OF_V, of_v_a[0])
+
+
+@inline
+def varied_wrench(lane, model, l, C, lam_2):
+    """The wrench of variations of the multipliers, in world axes."""
+    first, count = loop_rows(model, l)
+    return Ad_dual_inverse(C, cut_wrench(lane, loop_kind(model, l), loop_pitch(model, l), False, first, count, lam_2))
+
+
+@inline
+def carried_by(lane, cuts, k, x_2, t):
+    """The variation x_2 of the twist at cuts[k], seen from a frame that is displaced by t."""
+    return add6(x_2, ad(get6(lane, cuts, k), t))
+
+
+@inline
+def back_on(lane, cuts, k, F_2, t):
+    """The variation F_2 of the wrench at cuts[k] on a frame that is displaced by t, seen from that before."""
+    return add6(F_2, minus_ad_dual(t, get6(lane, cuts, k)))
+
+
+@inline
+def vary_cut(lane, model, world, l, virtual, lam_2, weighed, variations):
+    """The variations of `push_sides` of one cut joint; those of its relative mu-twist are returned.
+
+    They are the second numbers of the pairs of `adjoints_of_sides`, whose first numbers are the same along all columns.
+    """
+    cuts, rates, k, (link_a, link_b) = weighed.cuts, weighed.rates, kept_at(model, l, virtual), loop_links(model, l)
+    C = get_pose(lane, cuts, k)
+    kind, K, L = loop_kind(model, l), get6(lane, cuts, k + B_OF_A), get6(lane, cuts, k + B_OF_W)
+    eta, dv, da = side_variations(lane, model, world, variations, l)
+    R = sub6(eta[1], eta[0])
+    M = followed(kind, virtual, C, R)
+    away = sub6(M, R)  # -D
+    v_a, v_b = carried_by(lane, cuts, k + V_A, dv[0], M), carried_by(lane, cuts, k + V_B, dv[1], away)
+    a_a = carried_by(lane, cuts, k + A_A, add6(da[0], variation_of(variations, link_a, ADDED)), M)
+    a_b = carried_by(lane, cuts, k + A_B, add6(da[1], variation_of(variations, link_b, ADDED)), away)
+    w_a = carried_by(lane, cuts, k + W_A, weighed_twist(LANES, rates, link_a), M)
+    w_b = carried_by(lane, cuts, k + W_B, weighed_twist(LANES, rates, link_b), away)
+    v_r, dL = sub6(v_b, v_a), zero6(LANES)
+    if not virtual:
+        dL = varied_wrench(LANES, model, l, C, lam_2)
+    crossed = minus_ad_dual(v_r, K)
+    of_v = sub6(minus_ad_dual(add6(v_a, followed(kind, virtual, C, v_r)), K),
+                followed_wrench(kind, virtual, C, crossed))
+    of_v_a = neg6(add6(of_v, crossed))
+    by_M = add6(minus_ad_dual(a_a, K), add6(minus_ad_dual(w_a, L), minus_ad_dual(get6(lane, cuts, k + W_A), dL)))
+    by_M = sub6(by_M, add6(minus_ad_dual(v_a, get6(lane, cuts, k + A_OF_V)),
+                           minus_ad_dual(get6(lane, cuts, k + V_A), of_v_a)))
+    by_D = add6(minus_ad_dual(a_b, K), add6(minus_ad_dual(w_b, L), minus_ad_dual(get6(lane, cuts, k + W_B), dL)))
+    by_D = add6(by_D, add6(minus_ad_dual(v_b, get6(lane, cuts, k + B_OF_V)),
+                           minus_ad_dual(get6(lane, cuts, k + V_B), of_v)))
+    of_q = add6(by_D, followed_wrench(kind, virtual, C, sub6(by_M, by_D)))
+    push(LANES, rates, link_b, OF_A, minus_ad_dual(away, K))
+    push(LANES, rates, link_b, OF_V, back_on(lane, cuts, k + B_OF_V, of_v, away))
+    push(LANES, rates, link_b, OF_W, back_on(lane, cuts, k + B_OF_W, dL, away))
+    push(LANES, rates, link_b, OF_Q, back_on(lane, cuts, k + B_OF_Q, of_q, away))
+    on_a = neg6(minus_ad_dual(M, K))
+    push(LANES, rates, link_a, OF_A, on_a)
+    push(LANES, rates, link_a, OF_V, back_on(lane, cuts, k + A_OF_V, of_v_a, M))
+    push(LANES, rates, link_a, OF_W, neg6(back_on(lane, cuts, k + B_OF_W, dL, M)))
+    push(LANES, rates, link_a, OF_Q, neg6(back_on(lane, cuts, k + B_OF_Q, of_q, M)))
+    if has_target(model, l):
+        push(LANES, rates, link_a, OF_V, minus_ad_dual(target_twist(lane, model, world, l), on_a))
+    return Ad_inverse(C, sub6(w_b, w_a))
+
+
+@kernel_in_place
+def vary_cuts(lane, model, world, virtual, lam_2, weighed, b, variations, of_lam):
+    """The variations of `add_cuts` along block b, and those of the velocities of the rows for mu, in of_lam.
+
+    lam_2 has a register of variations of each multiplier; needs `keep_cuts`.
+    """
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            w_r = vary_cut(lane, model, world, l, virtual, lam_2, weighed, variations)
+            if not virtual:
+                vary_rows(model, l, False, b, w_r, of_lam)
+
+
+@kernel_in_place
+def push_cuts(lane, model, virtual, weighed, variations):
+    """The variations of `add_cuts` along columns that change velocities only: those of of_v."""
+    cuts, rates = weighed.cuts, weighed.rates
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            k, kind, (link_a, link_b) = kept_at(model, l, virtual), loop_kind(model, l), loop_links(model, l)
+            C, K = get_pose(lane, cuts, k), get6(lane, cuts, k + B_OF_A)
+            dv_a, dv_b = variation_of(variations, link_a, DV), variation_of(variations, link_b, DV)
+            dv_r = sub6(dv_b, dv_a)
+            crossed = minus_ad_dual(dv_r, K)
+            of_v = minus_ad_dual(add6(dv_a, followed(kind, virtual, C, dv_r)), K)
+            of_v = sub6(of_v, followed_wrench(kind, virtual, C, crossed))
+            push(LANES, rates, link_b, OF_V, of_v)
+            push(LANES, rates, link_a, OF_V, neg6(add6(of_v, crossed)))
+
+
+@inline
+def carry_down(lane, model, l, H, adjoints):
     """Add the wrench H on side b of constraint l, and the opposite one on side a, to of_q of all links from there to
     the ground."""
     link_a, link_b = loop_links(model, l)
     while link_b >= 0:
-        accumulate6(SCALAR, adjoints, LINK * link_b + OF_Q, H)
+        accumulate6(lane, adjoints, LINK * link_b + OF_Q, H)
         link_b = parent(model, link_b)
     while link_a >= 0:
-        accumulate6(SCALAR, adjoints, LINK * link_a + OF_Q, neg6(H))
+        accumulate6(lane, adjoints, LINK * link_a + OF_Q, neg6(H))
         link_a = parent(model, link_a)
 
 
 @kernel_in_place
-def hold_cuts(model, world, virtual, weighed):
+def hold_cuts(lane, model, world, virtual, weighed):
     """Add the wrenches of the weights of residuals to of_q of all links from both sides to the ground."""
     weights = weights_of(weighed, virtual)
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
-            C = rows_in(SCALAR, model, world, l, virtual)[1]
-            carry_down(model, l, wrench_of(model, l, virtual, C, weights.residual), weighed.adjoints)
+            C = rows_in(lane, model, world, l, virtual)[1]
+            carry_down(lane, model, l, wrench_of(lane, model, l, virtual, C, weights.residual), weighed.adjoints)

@@ -13,15 +13,16 @@ from collections import namedtuple
 from liedyn.linear.choice import reads_cuts
 from liedyn.linear.local import put_right_inverse
 from liedyn.linear.second.adjoint_contacts import add_contacts, hold_contacts
-from liedyn.linear.second.adjoint_cuts import add_cuts, hold_cuts
+from liedyn.linear.second.adjoint_cuts import add_cuts, hold_cuts, keep_cuts
 from liedyn.linear.second.adjoint_recursion import put_gradient, put_joints, put_links, sum_inward
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.linalg.gauss_jordan import (
-    add_product, add_transposed_product, at, clear, padded, put_element, solve_rows_for,
+    add_product, add_row, at, clear, columns_of, element, padded, put_element, solve_rows_for,
 )
 from liedyn.machine.simd.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, vector_in, width_of,
 )
+from liedyn.machine.simd.registers import is_zero
 from liedyn.mechanics.constraints.constraint_rows import holonomic_rows
 from liedyn.mechanics.constraints.elimination import (
     ROW, cluster_count, dependent_dofs, eliminate, elimination_size, kept, numbering, put_row_order, solved_cluster,
@@ -30,9 +31,7 @@ from liedyn.mechanics.constraints.reduced import minimum_norm_multipliers, multi
 from liedyn.mechanics.constraints.sparse_elimination import is_sparse, rank_of
 from liedyn.mechanics.constraints.sparse_reduced import balancing_multipliers
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-
-MotionSums = namedtuple("MotionSums", "q v a lam turn reader_rates reader_accelerations")
-"""Rows of weights as in `liedyn.linear.second.hessian.MotionWeights`, and of multipliers (m each, or none)."""
+from liedyn.model.packed import NV, N_ROWS
 
 Room = namedtuple("Room", "weighed left of_q of_v scratch of_motion of_lam lam_2 P")
 """Workspaces for one weighted sum after the other."""
@@ -43,16 +42,16 @@ takes in the place of the equations of motion, with data of cut joints; empty if
 
 
 @inline
-def add_readers(E, weights, k, factor, out):
+def add_readers(lane, E, weights, k, factor, out):
     """out += factor E^T weights[k]: what cut joints' coordinates weigh, as weights of all velocities."""
-    for r in range(weights.shape[1]):
-        x = factor * at(weights, k, r)
-        for j in range(out.size if x != 0.0 else 0):
-            out[j] += x * at(E, r, j)
+    for r in range(columns_of(lane, weights)):
+        x = factor * element(lane, weights, k, r)
+        for j in range(0 if is_zero(x) else columns_of(lane, E)):
+            store(lane, out, j, load(lane, out, j) + x * element(lane, E, r, j))
 
 
 @inline
-def put_inertia(X, p_y, prepared, identity):
+def put_inertia(lane, X, p_y, prepared, identity):
     """S, M S and the inverse of S^T M S, with as much scratch."""
     S, MS, inverse = prepared.S, prepared.MS, prepared.inverse
     n, p = S.shape[0], identity.shape[0]
@@ -62,66 +61,72 @@ def put_inertia(X, p_y, prepared, identity):
     clear(identity)
     for j in range(n):
         for s in range(p):
-            put_element(SCALAR, S, j, s, at(X, j, p_y + s))
-    add_product(SCALAR, 1.0, prepared.M, n, S, MS)
-    add_transposed_product(S, 0, p, MS, identity)
+            put_element(lane, S, j, s, element(lane, X, j, p_y + s))
+    add_product(lane, 1.0, prepared.M, n, S, MS)
+    for j in range(n):
+        for s in range(p):
+            x = element(lane, S, j, s)
+            if not is_zero(x):
+                add_row(identity, s, x, MS, j)
     for s in range(p):
-        put_element(SCALAR, inverse, s, s, 1.0)
-    solve_rows_for(SCALAR, identity, inverse)
+        put_element(lane, inverse, s, s, splat(lane, 1.0))
+    solve_rows_for(lane, identity, inverse)
 
 
 @inline
-def put_left(prepared, k, weights, mu, left):
+def put_left(lane, prepared, k, weights, mu, left):
     """left = -(M mu + nu_a); nu_a includes the readers' accelerations."""
-    for j in range(mu.size):
-        total = at(weights.a, k, j)
-        for i in range(mu.size):
-            total += at(prepared.M, j, i) * mu[i]
-        left[j] = -total
-    add_readers(prepared.E, weights.reader_accelerations, k, -1.0, left)
+    n = prepared.M.shape[0]
+    for j in range(n):
+        total = element(lane, weights.a, k, j)
+        for i in range(n):
+            total = total + element(lane, prepared.M, j, i) * load(lane, mu, i)
+        store(lane, left, j, -total)
+    add_readers(lane, prepared.E, weights.reader_accelerations, k, -1.0, left)
 
 
 @inline
-def put_mu(prepared, k, weights, mu, left):
+def put_mu(lane, prepared, k, weights, mu, left):
     """Adds to mu, which moves the rows as it should, S m with S^T (M (mu + S m) + nu_a) = 0; and `put_left`."""
-    S, n, p = prepared.S, mu.size, prepared.inverse.shape[0]
-    put_left(prepared, k, weights, mu, left)
+    S, n, p = prepared.S, prepared.M.shape[0], prepared.inverse.shape[0]
+    put_left(lane, prepared, k, weights, mu, left)
     for s in range(p):
-        total = 0.0
+        total = splat(lane, 0.0)
         for j in range(n):
-            total += at(S, j, s) * left[j]
-        for t in range(p if total != 0.0 else 0):
-            m = total * at(prepared.inverse, s, t)
+            total = total + element(lane, S, j, s) * load(lane, left, j)
+        for t in range(0 if is_zero(total) else p):
+            m = total * element(lane, prepared.inverse, s, t)
             for j in range(n):
-                mu[j] += at(S, j, t) * m
-    put_left(prepared, k, weights, mu, left)
+                store(lane, mu, j, load(lane, mu, j) + element(lane, S, j, t) * m)
+    put_left(lane, prepared, k, weights, mu, left)
 
 
 @inline
-def leave_to_rows(chosen, E, X, first, left, readers):
+def leave_to_rows(lane, chosen, E, X, first, left, readers):
     """Take from `left` the part that the chosen coordinates R bear, R^T S^T left, so that G^T bears the rest.
 
     `chosen` is (R, virtual); those of cut joints are borne by their own rows, and added to the weights `readers`.
     """
-    R, virtual = chosen
+    (R, virtual), n = chosen, X.shape[0]
     for s in range(virtual.size):
-        total = 0.0
-        for j in range(left.size):
-            total += at(X, j, first + s) * left[j]
+        total = splat(lane, 0.0)
+        for j in range(n):
+            total = total + element(lane, X, j, first + s) * load(lane, left, j)
         if virtual[s] >= 0:
-            readers[virtual[s]] += total
-        for j in range(left.size):
-            left[j] -= total * (at(E, virtual[s], j) if virtual[s] >= 0 else at(R, s, j))
+            store(lane, readers, virtual[s], load(lane, readers, virtual[s]) + total)
+        for j in range(n):
+            x = element(lane, E, virtual[s], j) if virtual[s] >= 0 else element(lane, R, s, j)
+            store(lane, left, j, load(lane, left, j) - total * x)
 
 
 @inline
-def put_multiplier_columns(model, e, balance, left, column, L):
+def put_multiplier_columns(lane, model, e, balance, left, column, L):
     """L, padded as `balance`: multipliers that balance each of its columns; zero for redundant rows.
 
     `left` and `column` are scratch for one column.
     """
     clear(L)
-    if is_sparse(model, e):
+    if width_of(lane) == 1 and is_sparse(model, e):
         for c in range(L.shape[1]):
             for j in range(left.size):
                 left[j] = at(balance, j, c)
@@ -132,71 +137,73 @@ def put_multiplier_columns(model, e, balance, left, column, L):
     (dependent, columns), order, width = dependent_dofs(model, e), numbering(model)[2], L.shape[1] // WIDTH
     rows = integers_in(e, order, L.shape[0])
     for c in range(cluster_count(model)):
-        table, first, rank = solved_cluster(SCALAR, model, e, c)
+        table, first, rank = solved_cluster(lane, model, e, c)
         row = kept(e, c, ROW)
         for k in range(rank):
             for b in range(width):
                 total = splat(LANES, 0.0)
                 for i in range(rank):
-                    x = at(table, i, integer(columns, first + k))
+                    x = element(lane, table, i, integer(columns, first + k))
                     total = total + x * load(LANES, balance, width * integer(dependent, first + i) + b)
                 store(LANES, L, width * integer(rows, row + k) + b, total)
 
 
 @inline
-def put_gradient_of_all(model, q, lam, reads, prepared, weighed, room):
+def put_gradient_of_all(lane, model, q, lam, reads, prepared, weighed, room):
     """The gradient by q and v of the weighted sum of the equations of motion and of all rows."""
     world = prepared.world
-    put_links(model, prepared, weighed)
-    add_cuts(model, world, False, lam, weighed)
-    add_contacts(model, world, lam, weighed)
+    put_links(lane, model, prepared, weighed)
+    add_cuts(lane, model, world, False, lam, weighed)
+    if width_of(lane) == 1:
+        add_contacts(model, world, lam, weighed)
     if reads:
-        add_cuts(model, world, True, lam, weighed)
-    sum_inward(model, world, weighed.adjoints)
-    put_gradient(model, q, world, weighed, room.of_q, room.of_v)
+        add_cuts(lane, model, world, True, lam, weighed)
+    sum_inward(lane, model, world, weighed.adjoints)
+    put_gradient(lane, model, q, world, weighed, room.of_q, room.of_v)
 
 
 @inline
-def hold_positions(model, e, G, left, work, rho):
-    """G_h^T rho = left, by an elimination of its own if some constraints are not holonomic."""
-    m, n, same = G.shape[0], G.shape[1], True
-    mask = take_vector(work, m)
+def hold_positions(lane, model, e, G, left, work, rho):
+    """G_h^T rho = left, by an elimination of its own if some constraints are not holonomic, which those in lanes
+    are."""
+    m, n, same = model.ints[N_ROWS], model.ints[NV], True
+    mask, scratch = take_vector(work, m), take_vector(work, multipliers_size(lane, model))
     holonomic_rows(model, mask)
-    for i in range(m):
+    for i in range(m if width_of(lane) == 1 else 0):
         for j in range(n if mask[i] == 0.0 else 0):
             same = same and at(G, i, j) == 0.0
     if same:
-        minimum_norm_multipliers(SCALAR, model, e, left, take_vector(work, multipliers_size(SCALAR, model)), rho)
+        minimum_norm_multipliers(lane, model, e, left, scratch, rho)
         return
     G_h, gamma, choosable = take_matrix(work, m, n), take_vector(work, m), take_vector(work, padded(n))
     of_positions = take_vector(work, elimination_size(SCALAR, model))
     for i in range(m):
         gamma[i] = 0.0
         for j in range(n):
-            G_h[i, j] = mask[i] * G[i, j]
+            G_h[i, j] = mask[i] * at(G, i, j)
     for j in range(n):
         choosable[j] = 1.0
     eliminate(model, G_h, gamma, choosable, RANK_TOLERANCE, of_positions)
-    minimum_norm_multipliers(
-        SCALAR, model, of_positions, left, take_vector(work, multipliers_size(SCALAR, model)), rho)
+    minimum_norm_multipliers(SCALAR, model, of_positions, left, scratch, rho)
 
 
 @inline
-def put_weights(k, weights, weighed):
+def put_weights(lane, k, weights, weighed):
     """No weights of the rows yet; those of cut joints' coordinates as given."""
     rows, readers = weighed.rows, weighed.readers
     for r in range(rows.phi.size):
         rows.phi[r] = rows.psi[r] = rows.residual[r] = 0.0
-    for r in range(readers.phi.size):
-        readers.phi[r], readers.psi[r] = at(weights.reader_accelerations, k, r), at(weights.reader_rates, k, r)
-        readers.residual[r] = 0.0
+    for r in range(columns_of(lane, weights.reader_rates)):
+        store(lane, readers.phi, r, element(lane, weights.reader_accelerations, k, r))
+        store(lane, readers.psi, r, element(lane, weights.reader_rates, k, r))
+        store(lane, readers.residual, r, 0.0)
 
 
 @inline
-def minus_sum(a, b, k, out):
-    """out = -(a + b[k])."""
-    for j in range(out.size):
-        out[j] = -(a[j] + at(b, k, j))
+def minus_sum(lane, n, a, b, k, out):
+    """out = -(a + b[k]), n numbers."""
+    for j in range(n):
+        store(lane, out, j, -(load(lane, a, j) + element(lane, b, k, j)))
 
 
 @inline
@@ -229,38 +236,44 @@ def put_theta(model, e, G, weights, k, room, shares, mu):
 
 
 @inline
-def put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room, shares):
+def put_adjoints(lane, model, state, coordinates, weights, k, e, work, space, prepared, room, shares):
     """The adjoint equations of weighted sum k: weights of all rows, and the wrenches of the links."""
-    (R_y, virtual_y, R_w, virtual_w), (mu, rows, readers, _, _, _) = coordinates, room.weighed
-    reads, left, begin, lam = reads_cuts(virtual_y) or reads_cuts(virtual_w), room.left, work[0], space.lam
+    (R_y, virtual_y, R_w, virtual_w), (mu, rows, readers, _, _, _, _) = coordinates, room.weighed
+    reads, left, begin = reads_cuts(virtual_y) or reads_cuts(virtual_w), room.left, work[0]
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    constrained, lam = m > 0, vector_in(space.lam, 0, width_of(lane) * m)
     put_theta(model, e, space.G, weights, k, room, shares, mu)
-    put_weights(k, weights, room.weighed)
-    put_mu(prepared, k, weights, mu, left)
-    if lam.size > 0:
-        minimum_norm_multipliers(SCALAR, model, e, left, room.scratch, rows.phi)
-        put_gradient_of_all(model, state.q, lam, reads, prepared, room.weighed, room)
-        minus_sum(room.of_v, weights.v, k, left)
-        leave_to_rows((R_w, virtual_w), prepared.E, space.X, virtual_y.size, left, readers.psi)
-        minimum_norm_multipliers(SCALAR, model, e, left, room.scratch, rows.psi)
+    put_weights(lane, k, weights, room.weighed)
+    put_mu(lane, prepared, k, weights, mu, left)
+    if constrained:
+        minimum_norm_multipliers(lane, model, e, left, room.scratch, rows.phi)
+        put_gradient_of_all(lane, model, state.q, lam, reads, prepared, room.weighed, room)
+        minus_sum(lane, n, room.of_v, weights.v, k, left)
+        leave_to_rows(lane, (R_w, virtual_w), prepared.E, space.X, virtual_y.size, left, readers.psi)
+        minimum_norm_multipliers(lane, model, e, left, room.scratch, rows.psi)
     if shares.theta.size > 0:  # the gradient of theta . G z by q
         for r in range(rows.psi.size):
             store(SCALAR, shares.weighed.rows.psi, r, shares.theta[r])
-        put_gradient_of_all(model, state.q, lam, False, shares.prepared, shares.weighed, room)
-        put_joints(model, shares.prepared.world, shares.weighed)
+        put_gradient_of_all(lane, model, state.q, lam, False, shares.prepared, shares.weighed, room)
+        put_joints(lane, model, shares.prepared.world, shares.weighed)
+        keep_cuts(lane, model, shares.prepared.world, False, lam, shares.weighed)
         for j in range(mu.size):
             left[j] = room.of_q[j]
-    put_gradient_of_all(model, state.q, lam, reads, prepared, room.weighed, room)
-    if lam.size > 0:
+    put_gradient_of_all(lane, model, state.q, lam, reads, prepared, room.weighed, room)
+    if constrained:
         for j in range(mu.size if shares.theta.size > 0 else 0):
             room.of_q[j] += left[j]
-        minus_sum(room.of_q, weights.q, k, left)
-        leave_to_rows((R_y, virtual_y), prepared.E, space.N, 0, left, readers.residual)
-        hold_positions(model, e, space.G, left, work, rows.residual)
-        hold_cuts(model, prepared.world, False, room.weighed)
-        hold_contacts(model, prepared.world, room.weighed)
+        minus_sum(lane, n, room.of_q, weights.q, k, left)
+        leave_to_rows(lane, (R_y, virtual_y), prepared.E, space.N, 0, left, readers.residual)
+        hold_positions(lane, model, e, space.G, left, work, rows.residual)
+        hold_cuts(lane, model, prepared.world, False, room.weighed)
+        if width_of(lane) == 1:
+            hold_contacts(model, prepared.world, room.weighed)
         if reads:
-            hold_cuts(model, prepared.world, True, room.weighed)
-    put_joints(model, prepared.world, room.weighed)
+            hold_cuts(lane, model, prepared.world, True, room.weighed)
+            keep_cuts(lane, model, prepared.world, True, lam, room.weighed)
+        keep_cuts(lane, model, prepared.world, False, lam, room.weighed)
+    put_joints(lane, model, prepared.world, room.weighed)
     work[0] = begin
 
 

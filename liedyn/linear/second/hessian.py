@@ -17,25 +17,32 @@ where d_12 = v_12 = a_12 = lambda_12 = 0. That is the Hessian of one number, mad
 `liedyn.linear.second.adjoint_recursion`. Of redundant rows any weights will do, as the variations of all rows are
 consistent. Coordinates of cut joints that are chosen as y or w are rows too, with the weights of what they measure.
 
-For displacements along constant velocities, q exp(d t), g_12 is the symmetric part of the variation of G d along d.
-"""
-from collections import namedtuple
+Columns of w displace nothing, so that only vv is left between two of them, and nothing between them and inputs: they
+take the cheaper passes `push_links`, `push_cuts` and `push_gradient` where all constraints are cut joints.
 
+For displacements along constant velocities, q exp(d t), g_12 is the symmetric part of the variation of G d along d.
+
+Kernels take a `lane` argument: one state, a register of directions at once, or W states in lanes, one direction after
+the other (`liedyn.linear.second.second_in_lanes`).
+"""
 from liedyn.lie.algebra import minus_ad_dual, scale6
 from liedyn.linear.choice import reads_cuts
 from liedyn.linear.second.adjoint_contacts import vary_contacts
-from liedyn.linear.second.adjoint_cuts import RowWeights, vary_cuts
+from liedyn.linear.second.adjoint_cuts import KEPT, RowWeights, push_cuts, vary_cuts
 from liedyn.linear.second.adjoint_equations import (
-    MotionSums, Room, Shares, put_adjoints, put_inertia, put_least_columns, put_multiplier_columns, put_z,
+    Room, Shares, put_adjoints, put_inertia, put_least_columns, put_multiplier_columns, put_z,
 )
 from liedyn.linear.second.adjoint_recursion import (
-    JOINT, LINK, MOTION, Columns, Prepared, Weighed, vary_gradient, vary_links, vary_motions,
+    JOINT, LINK, MOTION, Columns, Prepared, Weighed, push_gradient, push_links, vary_gradient, vary_links, vary_motions,
 )
+from liedyn.linear.second.weighted_sums import MotionSums, MotionWeights, SumWeights, motion_sums, sums_size
 from liedyn.linear.space import COORDINATES, SPACE
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
-from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, at, clear, padded
+from liedyn.machine.linalg.gauss_jordan import (
+    add_products_in_registers, clear, columns_of, element, padded, padded_for, put_element,
+)
 from liedyn.machine.simd.lanes import (
-    LANES, SCALAR, WIDTH, load, matrix_in, store, take_integers, take_matrix, take_vector, vector_in,
+    LANES, SCALAR, WIDTH, load, matrix_in, splat, store, take_integers, take_matrix, take_vector, vector_in, width_of,
 )
 from liedyn.machine.simd.registers import first_place
 from liedyn.mechanics.constraints.constraint_rows import reader_rows, vary_velocity_rows
@@ -47,164 +54,210 @@ from liedyn.mechanics.dynamics.state import STATE, State
 from liedyn.mechanics.tree.crba import crba_kernel, crba_size
 from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
 from liedyn.mechanics.tree.tangent_recursion import BODY, VariedLinks, get_block6, put_bodies
-from liedyn.model.constraint_records import is_long, loop_count
+from liedyn.model.constraint_records import all_cut, is_long, loop_count
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
-from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_count
-
-MotionWeights = namedtuple("MotionWeights", "q v a turn reader_rates reader_accelerations")
-"""Weights of displacements, velocities and accelerations (nv each), of the rates of coordinates in their own tangent
-(nv), and of the velocities and accelerations of cut joints' coordinates (nz each)."""
-
-SumWeights = namedtuple("SumWeights", "y w a lam q v")
-"""Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, of all
-velocities, or none."""
+from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_count, zero6
 
 ONE = group(MotionWeights, *[VECTOR] * 6)
 MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 6)
 
 
 @inline
-def kinematics_size(model, x):
+def kinematics_size(lane, model, x):
     """Size of the workspaces of a `Prepared` and a `Weighed` that are not shared."""
     n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
-    of_links = links * (BODY + LINK + padded(x) * MOTION + WIDTH * LINK)
-    return of_links + world_size(model) + (1 + JOINT) * n + 3 * (m + nz) + WIDTH * 16
+    of_state = links * (BODY + LINK) + world_size(model) + (1 + JOINT) * n + 3 * (m + nz) + 2 * KEPT * loop_count(model)
+    return width_of(lane) * of_state + links * (padded_for(lane, x) * MOTION + WIDTH * LINK) + WIDTH * 16
+
+
+@inline
+def hessian_size(lane, model, p_y, p_w, nu):
+    """Size of the workspace of `put_hessians`."""
+    n, m, x, w = model.ints[NV], model.ints[N_ROWS], p_y + p_w, width_of(lane)
+    columns, own = padded_for(lane, x), padded_for(lane, p_w)
+    reduced = w * (n * n + crba_size(model) + model.ints[N_VIRTUAL] * n) + 2 * (n + p_w) * own
+    multipliers = m * padded_for(lane, x + nu) + 3 * multipliers_size(lane, model) + WIDTH * m + w * 4 * m
+    positions = elimination_size(SCALAR, model) + m * n + padded(n)
+    return kinematics_size(lane, model, x) + reduced + multipliers + (3 * n + m + x + nu) * columns + positions + w * (
+        3 * n) + WIDTH * 40
 
 
 @kernel_in_place
 def motion_hessian_size(model, p_y, p_w, nu):
     """Size of the workspace of `motion_hessian`."""
-    n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
-    reduced = n * n + crba_size(model) + 2 * n * padded(p_w) + 2 * p_w * padded(p_w) + model.ints[N_VIRTUAL] * n
-    multipliers = m * padded(x + nu) + 3 * multipliers_size(SCALAR, model) + WIDTH * m + 4 * m
-    columns = (3 * n + m + x + nu) * padded(x)
-    positions = elimination_size(SCALAR, model) + m * n + padded(n)
-    return kinematics_size(model, x) + reduced + multipliers + columns + positions + 3 * n + WIDTH * 40
+    return hessian_size(SCALAR, model, p_y, p_w, nu)
 
 
 @kernel_in_place
 def model_hessians_size(model, count, p_y, p_w, nu):
     """Size of the workspace of `model_hessians` for `count` weighted sums, which may be of multipliers."""
     n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
-    own = count * (4 * n + 2 * model.ints[N_VIRTUAL])
-    shares = kinematics_size(model, x) + n * (m + 1 + padded(x + nu)) + 3 * m + CUT * loop_count(model)
-    return motion_hessian_size(model, p_y, p_w, nu) + own + shares + WIDTH * 24
+    shares = kinematics_size(SCALAR, model, x) + n * (m + 1 + padded(x + nu)) + 3 * m + CUT * loop_count(model)
+    return hessian_size(SCALAR, model, p_y, p_w, nu) + sums_size(SCALAR, model, count) + shares + WIDTH * 24
 
 
 @inline
-def add_turns(model, turn, columns, b, of_motion):
+def add_turns(lane, model, turn, columns, b, of_motion):
     """Adds half of turn . [d, dv], joint by joint, to the variations of the gradient by q and v."""
     of_q, of_v, _ = of_motion
-    width = of_q.shape[1] // WIDTH
+    width, every = of_q.shape[1] // WIDTH, of_v.shape[1] // WIDTH
     for i in range(link_count(model)):
         first, count = first_dof(model, i), dof_count(model, i)
         if count > 1:
-            c = get3(SCALAR, turn, first), (0.0, 0.0, 0.0)
+            c = get3(lane, turn, first), zero6(lane)[1]
             if count == 6:
-                c = c[0], get3(SCALAR, turn, first + 3)
+                c = c[0], get3(lane, turn, first + 3)
             by_q = scale6(0.5, minus_ad_dual(get_block6(columns.X, first, count, b), c))
             by_v = scale6(-0.5, minus_ad_dual(get_block6(columns.N, first, count, b), c))
             for k in range(3):
-                at_k = width * (first + k) + b
-                store(LANES, of_q, at_k, load(LANES, of_q, at_k) + by_q[0][k])
-                store(LANES, of_v, at_k, load(LANES, of_v, at_k) + by_v[0][k])
+                at_q, at_v = width * (first + k) + b, every * (first + k) + b
+                store(LANES, of_q, at_q, load(LANES, of_q, at_q) + by_q[0][k])
+                store(LANES, of_v, at_v, load(LANES, of_v, at_v) + by_v[0][k])
                 if count == 6:
-                    at_k = width * (first + 3 + k) + b
-                    store(LANES, of_q, at_k, load(LANES, of_q, at_k) + by_q[1][k])
-                    store(LANES, of_v, at_k, load(LANES, of_v, at_k) + by_v[1][k])
+                    at_q, at_v = at_q + 3 * width, at_v + 3 * every
+                    store(LANES, of_q, at_q, load(LANES, of_q, at_q) + by_q[1][k])
+                    store(LANES, of_v, at_v, load(LANES, of_v, at_v) + by_v[1][k])
 
 
 @inline
-def add_products(columns, sizes, of_motion, of_lam, P):
+def add_transposed_products(lane, A, rows, X, out):
+    """out += A^T X for the first `rows` columns of A."""
+    if width_of(lane) == 1:
+        add_products_in_registers(A, 0, 1, A.shape[1], rows, A.shape[0], X, out)
+        return
+    for i in range(rows):
+        b, columns = 0, columns_of(lane, X)
+        while b + 4 <= columns:  # four sums at once: each waits for its own last step only
+            s, t = element(lane, out, i, b), element(lane, out, i, b + 1)
+            u, v = element(lane, out, i, b + 2), element(lane, out, i, b + 3)
+            for k in range(A.shape[0]):
+                x = element(lane, A, k, i)
+                s, t = s + x * element(lane, X, k, b), t + x * element(lane, X, k, b + 1)
+                u, v = u + x * element(lane, X, k, b + 2), v + x * element(lane, X, k, b + 3)
+            put_element(lane, out, i, b, s)
+            put_element(lane, out, i, b + 1, t)
+            put_element(lane, out, i, b + 2, u)
+            put_element(lane, out, i, b + 3, v)
+            b += 4
+        while b < columns:
+            s = element(lane, out, i, b)
+            for k in range(A.shape[0]):
+                s = s + element(lane, A, k, i) * element(lane, X, k, b)
+            put_element(lane, out, i, b, s)
+            b += 1
+
+
+@inline
+def add_products(lane, columns, sizes, of_motion, of_lam, P):
     """P += columns^T times the variations of the gradient along the columns of the state."""
     (p_y, x, c), (of_q, of_v, of_a) = sizes, of_motion
-    n, m = of_q.shape[0], of_lam.shape[0]
-    add_products_in_registers(columns.N, 0, 1, columns.N.shape[1], p_y, n, of_q, P)
-    add_products_in_registers(columns.X, 0, 1, columns.X.shape[1], x, n, of_v, P)
-    add_products_in_registers(columns.A, 0, 1, columns.A.shape[1], c, n, of_a, P)
-    add_products_in_registers(columns.L, 0, 1, columns.L.shape[1], c, m, of_lam, P)
+    add_transposed_products(lane, columns.N, p_y, of_q, P)
+    add_transposed_products(lane, columns.X, x, of_v, P)
+    add_transposed_products(lane, columns.A, c, of_a, P)
+    add_transposed_products(lane, columns.L, c, of_lam, P)
 
 
 @inline
-def put_symmetric(x, P, H):
-    """H, whose first x columns are those of P: made symmetric, zero for two inputs."""
+def put_symmetric(lane, p_y, x, P, H):
+    """H, whose first x columns are those of P: made symmetric, zero for inputs with inputs or velocities.
+
+    Of the columns after the first p_y only the rows from p_y to x are read.
+    """
     for i in range(H.shape[0]):
-        for j in range(H.shape[1]):
-            y = 0.0
-            if i < x and j < x:
-                y = 0.5 * (at(P, i, j) + at(P, j, i))
-            elif i < x or j < x:
-                y = at(P, max(i, j), min(i, j))
-            H[i, j] = y
+        for j in range(i + 1):
+            y = splat(lane, 0.0)
+            if i < p_y or p_y <= j and i < x:
+                y = 0.5 * (element(lane, P, i, j) + element(lane, P, j, i))
+            elif j < p_y:
+                y = element(lane, P, i, j)
+            put_element(lane, H, i, j, y)
+            put_element(lane, H, j, i, y)
 
 
 @inline
-def vary_all(model, q, lam, reads, prepared, weighed, room, b):
+def vary_all(lane, model, q, lam, reads, prepared, weighed, room, b):
     """Block b of the variations of the gradient, and of the velocities of the rows for mu."""
-    columns, m, size = prepared.columns, lam.size, WIDTH * MOTION * link_count(model)
+    columns, size = prepared.columns, WIDTH * MOTION * link_count(model)
     variations, multipliers = vector_in(prepared.variations, b * size, size), (lam, room.lam_2)
-    for r in range(m):
+    for r in range(model.ints[N_ROWS]):
         store(LANES, room.lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
-    vary_links(model, prepared, weighed, b, variations)
-    vary_cuts(model, prepared.world, False, multipliers, weighed, b, variations, room.of_lam)
-    vary_contacts(model, prepared.world, multipliers, weighed, b, variations, room.of_lam)
+    vary_links(lane, model, prepared, weighed, b, variations)
+    vary_cuts(lane, model, prepared.world, False, room.lam_2, weighed, b, variations, room.of_lam)
+    if width_of(lane) == 1:
+        vary_contacts(model, prepared.world, multipliers, weighed, b, variations, room.of_lam)
     if reads:
-        vary_cuts(model, prepared.world, True, multipliers, weighed, b, variations, room.of_lam)
-    vary_gradient(model, q, prepared, weighed, b, variations, room.of_motion)
+        vary_cuts(lane, model, prepared.world, True, room.lam_2, weighed, b, variations, room.of_lam)
+    vary_gradient(lane, model, q, prepared, weighed, b, variations, room.of_motion)
 
 
 @inline
-def put_columns(model, state, turn, lam, reads, prepared, room, shares, sizes, H):
+def push_all(lane, model, reads, prepared, weighed, room, b):
+    """Block b of the variations of the gradient by v, along columns that displace nothing."""
+    size = WIDTH * MOTION * link_count(model)
+    variations = vector_in(prepared.variations, b * size, size)
+    push_links(lane, model, prepared, weighed, variations)
+    push_cuts(lane, model, False, weighed, variations)
+    if reads:
+        push_cuts(lane, model, True, weighed, variations)
+    push_gradient(lane, model, prepared, weighed, b, variations, room.of_motion[1])
+
+
+@inline
+def put_columns(lane, model, state, turn, lam, reads, prepared, room, shares, sizes, H):
     """The second variations along all columns."""
     (p_y, x, c), blocks = sizes, room.P.shape[1] // WIDTH
     clear(room.P)
     if shares.theta.size > 0:
         for b in range(blocks):
-            vary_all(model, state.q, lam, False, shares.prepared, shares.weighed, room, b)
+            vary_all(lane, model, state.q, lam, False, shares.prepared, shares.weighed, room, b)
         own = shares.prepared.columns
-        add_products_in_registers(own.N, 0, 1, own.N.shape[1], p_y, own.N.shape[0], room.of_motion[0], room.P)
-        add_products_in_registers(own.X, 0, 1, own.X.shape[1], c, own.X.shape[0], room.of_motion[1], room.P)
-    for b in range(blocks):
-        vary_all(model, state.q, lam, reads, prepared, room.weighed, room, b)
-        add_turns(model, turn, prepared.columns, b, room.of_motion)
-    add_products(prepared.columns, sizes, room.of_motion, room.of_lam, room.P)
-    put_symmetric(x, room.P, H)
+        add_transposed_products(lane, own.N, p_y, room.of_motion[0], room.P)
+        add_transposed_products(lane, own.X, c, room.of_motion[1], room.P)
+    displaced = room.of_lam.shape[1] // WIDTH
+    for b in range(displaced):
+        vary_all(lane, model, state.q, lam, reads, prepared, room.weighed, room, b)
+        add_turns(lane, model, turn, prepared.columns, b, room.of_motion)
+    for b in range(displaced, blocks):
+        push_all(lane, model, reads, prepared, room.weighed, room, b)
+    add_products(lane, prepared.columns, sizes, room.of_motion, room.of_lam, room.P)
+    put_symmetric(lane, p_y, x, room.P, H)
 
 
 @inline
-def prepare(model, state, a, prepared):
+def prepare(lane, model, state, a, prepared):
     """Kinematics and bodies at the velocity of a state."""
-    world_positions(SCALAR, model, state.q, prepared.world)
-    world_velocities(SCALAR, model, state.v, prepared.world)
-    put_bodies(SCALAR, model, state.v, a, state.f_ext, prepared.world, prepared.bodies)
+    world_positions(lane, model, state.q, prepared.world)
+    world_velocities(lane, model, state.v, prepared.world)
+    put_bodies(lane, model, state.v, a, state.f_ext, prepared.world, prepared.bodies)
 
 
 @inline
-def vary_all_motions(model, prepared, blocks):
+def vary_all_motions(lane, model, prepared, blocks):
     size = WIDTH * MOTION * link_count(model)
     for b in range(blocks):
-        vary_motions(model, prepared.world, prepared.bodies, prepared.columns, b,
+        vary_motions(lane, model, prepared.world, prepared.bodies, prepared.columns, b,
                      vector_in(prepared.variations, b * size, size))
 
 
 @inline
-def put_shares(model, state, e, space, prepared, shares, room, blocks, column):
+def put_shares(model, state, lam, e, space, prepared, shares, room, blocks, column):
     """Columns and kinematics for weights of multipliers."""
     own, moved = shares.prepared, room.of_lam
-    put_z(model, e, space.lam, shares.G_sharp, shares.order, shares.z)
-    prepare(model, State(state.q, shares.z, state.tau, state.f_ext), space.a, own)
+    put_z(model, e, lam, shares.G_sharp, shares.order, shares.z)
+    prepare(SCALAR, model, State(state.q, shares.z, state.tau, state.f_ext), space.a, own)
     clear(own.columns.X)  # first the variations of G z along displacements
-    vary_all_motions(model, own, blocks)
+    vary_all_motions(SCALAR, model, own, blocks)
     weighed = room.weighed
     cuts = shares.cuts
-    put_cuts(SCALAR, model, own.world, space.lam, own.bodies, cuts)
+    put_cuts(SCALAR, model, own.world, lam, own.bodies, cuts)
     size = WIDTH * MOTION * link_count(model)
     for b in range(blocks):
         links = VariedLinks(own.world, cuts, vector_in(own.variations, b * size, size))
-        vary_velocity_rows(SCALAR, model, (state.q, shares.z, space.a), links, space.N, b, moved)
+        motion = state.q, shares.z, vector_in(space.a, 0, model.ints[NV])
+        vary_velocity_rows(SCALAR, model, motion, links, space.N, b, moved)
     put_least_columns(model, e, space, moved, room.left, column, shares, (prepared.columns.L, own.columns.X),
                       room.scratch)
-    vary_all_motions(model, own, blocks)
+    vary_all_motions(SCALAR, model, own, blocks)
     for r in range(weighed.rows.phi.size):
         for part in range(3):
             store(SCALAR, shares.weighed.rows[part], r, 0.0)
@@ -213,14 +266,15 @@ def put_shares(model, state, e, space, prepared, shares, room, blocks, column):
 
 
 @inline
-def weighed_in(model, some, work):
+def weighed_in(lane, model, some, work):
     """Workspaces of a `Weighed`, empty if `some` is 0 and not 1."""
-    n, m, nz, links = (
-        some * model.ints[NV], some * model.ints[N_ROWS], some * model.ints[N_VIRTUAL], some * link_count(model))
+    w = some * width_of(lane)
+    n, m, nz, links = w * model.ints[NV], w * model.ints[N_ROWS], w * model.ints[N_VIRTUAL], link_count(model)
     return Weighed(
         take_vector(work, n), RowWeights(take_vector(work, m), take_vector(work, m), take_vector(work, m)),
         RowWeights(take_vector(work, nz), take_vector(work, nz), take_vector(work, nz)),
-        take_vector(work, LINK * links), take_vector(work, WIDTH * LINK * links), take_vector(work, JOINT * n))
+        take_vector(work, LINK * w * links), take_vector(work, some * WIDTH * LINK * links),
+        take_vector(work, JOINT * n), take_vector(work, 2 * KEPT * w * loop_count(model)))
 
 
 @inline
@@ -234,7 +288,48 @@ def shares_in(model, columns, shared, asked, blocks, work):
         Prepared(take_vector(work, world_size(model) if asked else 0), take_vector(work, BODY * links), shared.M,
                  shared.E, shared.S, shared.MS, shared.inverse, Columns(columns.N, Z, columns.A, columns.L),
                  take_vector(work, WIDTH * MOTION * links * blocks)),
-        weighed_in(model, 1 if asked else 0, work), take_vector(work, CUT * cuts))
+        weighed_in(SCALAR, model, 1 if asked else 0, work), take_vector(work, CUT * cuts))
+
+
+@inline
+def put_hessians(lane, model, state, coordinates, weights, e, work, space, H):
+    """H, c rows of c numbers for each row of weights: Hessians of the motion by (y, w, u), as `model_hessians`."""
+    n, m, nz, links, w = (
+        model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model), width_of(lane))
+    (_, virtual_y, _, virtual_w), x, c = coordinates, space.A.shape[0], columns_of(lane, H)
+    p_y, p_w, reads = virtual_y.size, virtual_w.size, reads_cuts(virtual_y) or reads_cuts(virtual_w)
+    asked, of_x, of_w, lam = m > 0 and weights.lam.size > 0, padded_for(lane, x), padded_for(lane, p_w), vector_in(
+        space.lam, 0, w * m)
+    of_y = of_x if asked or not all_cut(model) else padded_for(lane, p_y)  # columns that displace something
+    columns, column = Columns(space.N, space.X, space.da, take_matrix(work, m, padded_for(lane, c))), take_vector(
+        work, m)
+    prepared = Prepared(
+        take_vector(work, w * world_size(model)), take_vector(work, w * BODY * links), take_matrix(work, n, w * n),
+        take_matrix(work, nz, w * n), take_matrix(work, n, of_w), take_matrix(work, n, of_w),
+        take_matrix(work, p_w, of_w), columns, take_vector(work, MOTION * links * of_x))
+    room = Room(
+        weighed_in(lane, model, 1, work), take_vector(work, w * n), take_vector(work, w * n), take_vector(work, w * n),
+        take_vector(work, multipliers_size(lane, model)),
+        (take_matrix(work, n, of_y), take_matrix(work, n, of_x), take_matrix(work, n, of_y)),
+        take_matrix(work, m, of_y), take_vector(work, WIDTH * m), take_matrix(work, c, of_x))
+    shares, blocks = shares_in(model, columns, prepared, asked, of_x // WIDTH, work), of_x // WIDTH
+    crba_kernel(lane, model, state.q, take_vector(work, w * crba_size(model)), prepared.M)
+    prepare(lane, model, state, space.a, prepared)
+    if reads:
+        reader_rows(lane, model, prepared.world, prepared.E)
+    put_inertia(lane, space.X, p_y, prepared, take_matrix(work, p_w, of_w))
+    if w == 1 and m > 0 and is_long(model):
+        complete_terms(model, space.M, space.G)
+    if asked:
+        put_shares(model, state, lam, e, space, prepared, shares, room, blocks, column)
+    elif m > 0:
+        put_multiplier_columns(lane, model, e, space.balance, room.left, column, columns.L)
+    clear(room.of_lam)
+    vary_all_motions(lane, model, prepared, blocks)
+    for k in range(weights.q.shape[0]):
+        put_adjoints(lane, model, state, coordinates, weights, k, e, work, space, prepared, room, shares)
+        put_columns(lane, model, state, vector_in(weights.turn, k * w * n, w * n), lam, reads, prepared, room, shares,
+                    (p_y, x, c), matrix_in(H, k * c * c * w, c, c * w))
 
 
 @late(MODEL, STATE, COORDINATES, MANY, VECTOR, VECTOR, SPACE, MATRIX)
@@ -243,69 +338,8 @@ def motion_hessians(model, state, coordinates, weights, e, work, space, H):
 
     Arguments as for `model_hessians`.
     """
-    n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
-    (_, virtual_y, _, virtual_w), x, c = coordinates, space.A.shape[0], H.shape[1]
-    p_y, p_w, reads = virtual_y.size, virtual_w.size, reads_cuts(virtual_y) or reads_cuts(virtual_w)
     work[0] = first_place(work)
-    asked, blocks = m > 0 and weights.lam.size > 0, padded(x) // WIDTH
-    columns, column = Columns(space.N, space.X, space.da, take_matrix(work, m, padded(c))), take_vector(work, m)
-    prepared = Prepared(
-        take_vector(work, world_size(model)), take_vector(work, BODY * links), take_matrix(work, n, n),
-        take_matrix(work, nz, n), take_matrix(work, n, padded(p_w)), take_matrix(work, n, padded(p_w)),
-        take_matrix(work, p_w, padded(p_w)), columns, take_vector(work, WIDTH * MOTION * links * blocks))
-    room = Room(
-        weighed_in(model, 1, work), take_vector(work, n), take_vector(work, n), take_vector(work, n),
-        take_vector(work, multipliers_size(SCALAR, model)),
-        (take_matrix(work, n, padded(x)), take_matrix(work, n, padded(x)), take_matrix(work, n, padded(x))),
-        take_matrix(work, m, padded(x)), take_vector(work, WIDTH * m), take_matrix(work, c, padded(x)))
-    shares = shares_in(model, columns, prepared, asked, blocks, work)
-    crba_kernel(SCALAR, model, state.q, take_vector(work, crba_size(model)), prepared.M)
-    prepare(model, state, space.a, prepared)
-    if reads:
-        reader_rows(SCALAR, model, prepared.world, prepared.E)
-    put_inertia(space.X, p_y, prepared, take_matrix(work, p_w, padded(p_w)))
-    if m > 0 and is_long(model):
-        complete_terms(model, space.M, space.G)
-    if asked:
-        put_shares(model, state, e, space, prepared, shares, room, blocks, column)
-    elif m > 0:
-        put_multiplier_columns(model, e, space.balance, room.left, column, columns.L)
-    clear(room.of_lam)
-    vary_all_motions(model, prepared, blocks)
-    for k in range(weights.q.shape[0]):
-        put_adjoints(model, state, coordinates, weights, k, e, work, space, prepared, room, shares)
-        put_columns(model, state, vector_in(weights.turn, k * n, n), space.lam, reads, prepared, room, shares,
-                    (p_y, x, c), matrix_in(H, k * c * c, c, c))
-
-
-@inline
-def add_rows(rows, virtual, weights, k, out, readers):
-    """out += R^T weights for rows R of the tree; the weights of cut joints' coordinates are added to `readers`."""
-    n, nz = rows.shape[1], readers.shape[1]
-    for s in range(virtual.size):
-        x = at(weights, k, s)
-        if virtual[s] >= 0:
-            store(SCALAR, readers, nz * k + virtual[s], load(SCALAR, readers, nz * k + virtual[s]) + x)
-        else:
-            for j in range(n if x != 0.0 else 0):
-                store(SCALAR, out, n * k + j, load(SCALAR, out, n * k + j) + x * at(rows, s, j))
-
-
-@inline
-def put_turns(model, v, turn, of_q):
-    """Adds to of_q the weights of displacements that the rates R ad(d, v) have, for their weights R^T y in `turn`."""
-    for i in range(link_count(model)):
-        first, count = first_dof(model, i), dof_count(model, i)
-        if count > 1:
-            zero = 0.0, 0.0, 0.0
-            c, V = (get3(SCALAR, turn, first), zero), (get3(SCALAR, v, first), zero)
-            if count == 6:
-                c, V = (c[0], get3(SCALAR, turn, first + 3)), (V[0], get3(SCALAR, v, first + 3))
-            by_q = minus_ad_dual(V, c)
-            for k in range(3):
-                store(SCALAR, of_q, first + k, load(SCALAR, of_q, first + k) + by_q[0][k])
-                if count == 6:
-                    store(SCALAR, of_q, first + 3 + k, load(SCALAR, of_q, first + 3 + k) + by_q[1][k])
+    put_hessians(SCALAR, model, state, coordinates, weights, e, work, space, H)
 
 
 @late(MODEL, STATE, COORDINATES, SUMS, VECTOR, VECTOR, SPACE, MATRIX)
@@ -317,27 +351,9 @@ def model_hessians(model, state, coordinates, weights, e, work, space, H):
     `model_hessians_size` numbers. For balls and free joints among y, ydot are the rates of displacements from a state
     that moves on with the velocity v, as in `liedyn.linear.local`: ydot = R (v + [d, v0] + [d, v - v0]/2).
     """
-    n, nz, (R_y, virtual_y, R_w, virtual_w) = model.ints[NV], model.ints[N_VIRTUAL], coordinates
-    count = weights.y.shape[0]
     work[0] = first_place(work)
-    given = MotionSums(
-        take_matrix(work, count, n), take_matrix(work, count, n), take_matrix(work, count, n), weights.lam,
-        take_matrix(work, count, n), take_matrix(work, count, nz), take_matrix(work, count, nz))
+    given = motion_sums(SCALAR, model, state.v, coordinates, weights, work)
     rest = vector_in(work, int(work[0]), work.size - int(work[0]))
-    for j in range(count * n):
-        store(SCALAR, given.q, j, load(SCALAR, weights.q, j) if weights.q.size > 0 else 0.0)
-        store(SCALAR, given.turn, j, 0.0)
-        store(SCALAR, given.a, j, load(SCALAR, weights.a, j) if weights.a.size > 0 else 0.0)
-    for j in range(count * nz):
-        store(SCALAR, given.reader_rates, j, 0.0)
-        store(SCALAR, given.reader_accelerations, j, 0.0)
-    for k in range(count):
-        add_rows(R_w, virtual_w, weights.w, k, given.a, given.reader_accelerations)
-        add_rows(R_y, virtual_y, weights.y, k, given.turn, given.reader_rates)
-        put_turns(model, state.v, vector_in(given.turn, n * k, n), vector_in(given.q, n * k, n))
-        for j in range(n * k, n * (k + 1)):
-            x = load(SCALAR, weights.v, j) if weights.v.size > 0 else 0.0
-            store(SCALAR, given.v, j, load(SCALAR, given.turn, j) + x)
     motion_hessians(model, state, coordinates, given, e, rest, space, H)
 
 

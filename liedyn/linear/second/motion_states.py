@@ -6,7 +6,8 @@ from numba import types
 
 from liedyn.linear.local import linearize_in_place, linearize_size, new_space
 from liedyn.linear.lower_rows import complete_derivatives
-from liedyn.linear.second.hessian import MotionWeights, motion_hessian, motion_hessian_size
+from liedyn.linear.second.hessian import motion_hessian, motion_hessian_size
+from liedyn.linear.second.weighted_sums import MotionWeights
 from liedyn.linear.space import Coordinates
 from liedyn.machine.compiled.jit import CUBE, INTEGERS, MATRIX, group, late
 from liedyn.machine.linalg.gauss_jordan import padded

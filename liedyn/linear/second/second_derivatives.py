@@ -8,14 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.linear.linearize_states import Tolerances
 from liedyn.linear.second.second_result import PARTS, SecondDerivatives
-from liedyn.linear.second.second_states import SumWeights, second_states
+from liedyn.linear.second.second_states import second_states
+from liedyn.linear.second.weighted_sums import SumWeights
+from liedyn.machine.by_name import by_name
+from liedyn.machine.compiled.cpu_targets import WIDTH
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, SingularConfigurationError, listed, of_the_batch
+from liedyn.mechanics.dynamics.forward_states import FEW
 from liedyn.mechanics.dynamics.state import State
 from liedyn.model.calls.boundary import as_floats
 from liedyn.model.packed import N_LINKS
 
+_REGISTERS = "liedyn.linear.second.second_in_lanes:second_registers"
 SHARED = 200
 """Links times states times weighted sums above which threads are used."""
 
@@ -23,7 +29,7 @@ SHARED = 200
 class Linearized(NamedTuple):
     """What `linearize` knows of rows of states, for their second derivatives.
 
-    lead: leading axes; sizes: x, nv and m; state, coordinates, actuators and tolerance: arguments of `second_states`;
+    lead: leading axes; sizes: x, nv and m; state, coordinates, actuators and tolerances: arguments of `second_states`;
     loads: the `ElementLoads` of a robot with force elements, whose inputs come before all generalised forces.
     """
 
@@ -33,7 +39,7 @@ class Linearized(NamedTuple):
     state: State
     coordinates: object
     actuators: np.ndarray
-    tolerance: float
+    tolerances: Tolerances
     loads: object = None
 
 
@@ -61,14 +67,14 @@ def weights_for(second, lead, sizes):
 def second_derivatives(linearized, second):
     """The `SecondDerivatives` of linearized states; those that `second` gives weights for are computed at once."""
     weights = weights_for(second, linearized.lead, linearized.sizes)
-    _require_known(linearized.robot, linearized.loads is not None)
-    found = SecondDerivatives.of({"_later": (_read, linearized, weights)})
+    require_known(linearized.robot, linearized.loads is not None)
+    found = SecondDerivatives.of({"_later": (read_part, linearized, weights)})
     for name in ("f",) if second is True else weights:
         getattr(found, name)
     return found
 
 
-def _require_known(robot, elements):
+def require_known(robot, elements=False):
     """Raises InputError for users' functions as constraints and, with `elements`, as laws of force elements."""
     for each in robot.model.elements if elements else ():
         if each.law == "function":
@@ -91,7 +97,7 @@ def _require_fixed(robot):
                          ": those of the rates and accelerations are")
 
 
-def _is_still(linearized):
+def is_still(linearized):
     """True if ydot = w at all states, whose second derivatives are zero."""
     R_y, virtual_y, R_w, virtual_w = linearized.coordinates
     robot = linearized.robot
@@ -100,12 +106,12 @@ def _is_still(linearized):
     return same and holonomic and robot.nq == robot.nv and not (virtual_y >= 0).any()
 
 
-def _read(name, found, linearized, weights):
+def read_part(name, found, linearized, weights):
     """One part, computed."""
     size, first, robot = linearized.sizes[name], 0, linearized.robot
     given = weights.get(name)
     if given is None:
-        first = len(linearized.coordinates.virtual_y) if name == "f" and _is_still(linearized) else 0
+        first = len(linearized.coordinates.virtual_y) if name == "f" and is_still(linearized) else 0
         given = np.eye(size)[None, first:]
     if name == "lam":
         _require_fixed(robot)
@@ -133,12 +139,17 @@ def hessians(linearized, name, given):
     H = np.zeros((states, sums, c, c))
     weights = SumWeights(*(x.copy() for x in (
         of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"], of["q"], of["v"])))
-    second_states.on(states, states * sums * robot.packed.ints.item(N_LINKS) >= SHARED, robot.packed, linearized.state,
-                     linearized.coordinates, linearized.actuators, weights, linearized.tolerance, H)
+    done = np.zeros(states, np.int64)
+    many = states > WIDTH and states * sums * robot.packed.ints.item(N_LINKS) >= SHARED
+    given = (robot.packed, linearized.state, linearized.coordinates, linearized.actuators, weights,
+             linearized.tolerances, H, done)
+    if states >= FEW and robot.row_names:
+        by_name(_REGISTERS).on(states, many, *given)
+    if not done.all():
+        second_states.on(states, many, *given)
     raise_errors(robot.functions)
-    bad = np.isnan(H).any(axis=(1, 2, 3))
-    if bad.any():
-        with of_the_batch(linearized.lead, int(bad.argmax())):
+    if not done.all():
+        with of_the_batch(linearized.lead, int(done.argmin())):
             raise SingularConfigurationError(
                 "second derivatives are not defined here: too close to a singular state", np.empty(0))
     return H if linearized.loads is None else linearized.loads.closed(H, mu)

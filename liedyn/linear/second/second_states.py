@@ -3,7 +3,8 @@ import numpy as np
 
 from liedyn.linear.local import linearize_in_place, linearize_size, new_space
 from liedyn.linear.lower_rows import complete_derivatives
-from liedyn.linear.second.hessian import SumWeights, model_hessians, model_hessians_size
+from liedyn.linear.second.hessian import model_hessians, model_hessians_size
+from liedyn.linear.second.weighted_sums import SumWeights
 from liedyn.linear.space import Coordinates
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.simd.lanes import SCALAR
@@ -15,10 +16,10 @@ from liedyn.model.packed import NV
 
 
 @batch
-def second_states(begin, end, model, states, coordinates, actuators, weights, tolerance, H):
+def second_states(begin, end, model, states, coordinates, actuators, weights, tolerances, H, done):
     """H (states, weights, x + nu, x + nu): Hessians of weighted sums of the motion at linearized states; `weights` are
-    `SumWeights` (states, sums, size), or (1, sums, size) for all states. The first number is NaN where there is no
-    state space."""
+    `SumWeights` (states, sums, size), or (1, sums, size) for all states. States that are `done` are left as they are;
+    it becomes 1 at the others, but where there is no state space."""
     R_y, virtual_y, R_w, virtual_w = coordinates
     p_y, p_w, nu, n = virtual_y.size, virtual_w.size, actuators.shape[1], model.ints[NV]
     columns = padded(p_y + p_w + nu)
@@ -27,12 +28,12 @@ def second_states(begin, end, model, states, coordinates, actuators, weights, to
     own = np.empty(linearize_size(model, p_y, p_w, nu))
     work = np.empty(model_hessians_size(model, H.shape[1], p_y, p_w, nu))
     for b in range(begin, end):
+        if done[b] == 1:
+            continue
         chosen = Coordinates(R_y[min(b, R_y.shape[0] - 1)], virtual_y, R_w[min(b, R_w.shape[0] - 1)], virtual_w)
         state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
-        found = linearize_in_place(model, state, chosen, actuators, tolerance, own, space)
+        found = linearize_in_place(model, state, chosen, actuators, tolerances.rank, own, space)
         if found[0] != OK or found[3] != OK:
-            if H.size > 0:
-                H[b, 0, 0, 0] = np.nan
             continue
         complete_derivatives(SCALAR, p_y, actuators, space, lower, moved)
         e = own[first_place(own):]
@@ -41,3 +42,4 @@ def second_states(begin, end, model, states, coordinates, actuators, weights, to
             weights.y[own_weights], weights.w[own_weights], weights.a[own_weights], weights.lam[own_weights],
             weights.q[own_weights], weights.v[own_weights])
         model_hessians(model, state, chosen, each, e, work, space, H[b].reshape(-1, H.shape[3]))
+        done[b] = 1
