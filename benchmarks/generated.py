@@ -246,6 +246,15 @@ def _inverse(M):
     return ca.mtimes(out.T, out)
 
 
+def _hessian(q, v, a, tau):
+    """Second derivatives of weights . tau by (q, q), (v, v), (q, v) and (q, a), with the velocities for weights."""
+    import casadi as ca
+
+    n, weights = tau.shape[0], ca.SX.sym("weights", tau.shape[0])
+    H = ca.substitute(ca.hessian(ca.dot(weights, tau), ca.vertcat(q, v, a))[0], weights, v)
+    return [H[:n, :n], H[n:2 * n, n:2 * n], H[:n, n:2 * n], H[:n, 2 * n:]]
+
+
 def _function(model, algorithm):
     import casadi as ca
 
@@ -256,6 +265,8 @@ def _function(model, algorithm):
         results = [_rnea(links, poses, v, x, links.gravity)]
     elif algorithm == "aba":
         results = [_aba(links, poses, v, x)]
+    elif algorithm == "rnea_hessian":
+        results = _hessian(q, v, x, _rnea(links, poses, v, x, links.gravity))
     else:
         if algorithm == "rnea_derivatives":
             results = _derivatives(links, poses, v, x)
@@ -296,7 +307,7 @@ def run(oracle, algorithm, q, v, x, threads, out, keep=True):
     ----------
     oracle : PinModel
     algorithm : str
-        One of ALGORITHMS.
+        One of ALGORITHMS, or "rnea_hessian".
     q, v, x : ndarray, shape (count, n)
         They and `out` must live as long as the result.
     threads : int

@@ -79,6 +79,29 @@ def forward_kinematics(model, q, v, x, b, work, out):
         kernels.forward_kinematics(SCALAR, model, q[s], work, out[0])
 
 
+@cached_njit
+def rnea_second_derivatives_nonzeros(model, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.rnea_second_derivatives_nonzeros(
+            SCALAR, model, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3])
+
+
+@cached_njit
+def rnea_hessian_nonzeros(model, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.rnea_hessian_nonzeros(
+            SCALAR, model, q[s], v[s], x[s], v[s], none, work, out[0], out[1], out[2], out[3])
+
+
+@cached_njit
+def aba_hessian(model, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.aba_hessian(SCALAR, model, q[s], v[s], x[s], v[s], none, work, out[0], out[1], out[2], out[3])
+
+
 LOOPS = {loop.py_func.__name__: loop for loop in (
     rnea, crba, aba, rnea_derivatives, aba_derivatives, body_jacobian, body_jacobian_dot, body_jacobian_dq,
     forward_kinematics)}

@@ -12,8 +12,8 @@ from benchmarks.errors import BenchmarkError
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("trees", "batches", "specialised", "mechanisms", "c_code", "loops", "undeclared", "shares", "growth",
-            "study", "linkages", "curvature", "stepping", "reaching", "momenta", "gradients", "optimal_motion",
-            "nlp_solvers", "planning", "reaches", "starting")
+            "study", "linkages", "second_derivatives", "curvature", "stepping", "reaching", "momenta", "gradients",
+            "optimal_motion", "nlp_solvers", "planning", "reaches", "starting")
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
 QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study", "linkages", "curvature",

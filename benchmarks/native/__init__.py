@@ -1,10 +1,10 @@
 """The yardstick: Pinocchio's own C++ algorithms compiled for this machine, looped over states without Python.
 
-`trees.cpp` and `loops.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` (or the level of
-processors that is benchmarked) against the headers that come with the wheels of Pinocchio and Eigen (`pip install pin
-cmeel-eigen`; some minutes and 4 GB each), and kept in a cache directory. `codegen.cpp` is Pinocchio's own code
-generation (`pip install cmeel-cppad cmeel-cppadcodegen`). Where there is no compiler or no header the peer is missing,
-and says why.
+`trees.cpp`, `loops.cpp` and `second.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` (or
+the level of processors that is benchmarked) against the headers that come with the wheels of Pinocchio and Eigen (`pip
+install pin cmeel-eigen`; some minutes and 4 GB each), and kept in a cache directory. `codegen.cpp` is Pinocchio's own
+code generation (`pip install cmeel-cppad cmeel-cppadcodegen`). Where there is no compiler or no header the peer is
+missing, and says why.
 """
 import ctypes
 import functools
@@ -61,7 +61,7 @@ def library(name):
     Parameters
     ----------
     name : str
-        "trees", "loops" or "codegen".
+        "trees", "loops", "second" or "codegen".
 
     Returns
     -------

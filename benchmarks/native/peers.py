@@ -110,6 +110,42 @@ class Tree:
         return made
 
 
+class Second:
+    """Pinocchio's second derivatives of inverse dynamics of one open tree.
+
+    Parameters
+    ----------
+    oracle : PinModel
+
+    Raises
+    ------
+    MissingPeer
+        See :func:`benchmarks.native.library`.
+    """
+
+    def __init__(self, oracle):
+        self._library, arrays = library("second"), _arrays(oracle.model)
+        self._library.second_new.restype = ctypes.c_void_p
+        self._second = ctypes.c_void_p(
+            self._library.second_new(ctypes.c_int64(len(arrays[0])), *map(_pointer, arrays)))
+
+    def __del__(self):
+        if hasattr(self, "_second"):
+            self._library.second_delete(self._second)
+
+    def run(self, q, v, a):
+        """All states (count, n), in Pinocchio's order, as a function without arguments.
+
+        Its attribute `out` receives the tensors of the last state, (4, nv, nv, nv) with the indices reversed.
+        """
+        given = [_doubles(each) for each in (q, v, a)]
+        out = np.zeros((4, *[given[1].shape[1]] * 3))
+        made = partial(self._library.second_run, self._second, ctypes.c_int64(len(given[0])),
+                       *map(_pointer, (*given, out)))
+        made.owner, made.out = (self, given), out
+        return made
+
+
 class Generated:
     """One of Pinocchio's recursions as C that its code generation writes and gcc compiles.
 
