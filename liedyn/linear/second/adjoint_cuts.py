@@ -21,9 +21,6 @@ from collections import namedtuple
 
 from liedyn.lie.algebra import Ad, Ad_dual, Ad_dual_inverse, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
 from liedyn.linear.second.adjoint_recursion import LINK, OF_A, OF_Q, OF_V, OF_W, push, weighed_twist
-from liedyn.linear.second.pairs import (
-    pair_add, pair_carried, pair_dual, pair_neg, pair_sub, wrench_back,
-)
 from liedyn.machine.compiled.jit import VECTOR, group, inline, kernel_in_place
 from liedyn.machine.simd.lanes import LANES, SCALAR
 from liedyn.mechanics.constraints.cut_joints import loop_frames
@@ -47,6 +44,46 @@ ROW_WEIGHTS = group(RowWeights, *[VECTOR] * 3)
 # side b, and of_v on side a
 KEPT, V_A, V_B, A_A, A_B, W_A, W_B, B_OF_A, B_OF_V, B_OF_W, B_OF_Q, A_OF_V = (
     78, 12, 18, 24, 30, 36, 42, 48, 54, 60, 66, 72)
+
+
+# ---- pairs (x, dx): a value in numbers of the state and its variation along a register of directions, the product rule
+# to first order; twists and wrenches are seen from a link, or from a frame that is displaced by t
+
+
+@inline
+def pair_add(x, y):
+    return add6(x[0], y[0]), add6(x[1], y[1])
+
+
+@inline
+def pair_sub(x, y):
+    return sub6(x[0], y[0]), sub6(x[1], y[1])
+
+
+@inline
+def pair_neg(x):
+    return neg6(x[0]), neg6(x[1])
+
+
+@inline
+def pair_dual(x, F):
+    """-ad*_x F."""
+    return minus_ad_dual(x[0], F[0]), add6(minus_ad_dual(x[1], F[0]), minus_ad_dual(x[0], F[1]))
+
+
+@inline
+def pair_carried(x, t):
+    """A twist x, seen from a frame that is displaced by t."""
+    return x[0], add6(x[1], ad(x[0], t))
+
+
+@inline
+def wrench_back(F, t):
+    """A wrench F on a frame that is displaced by t, seen from the frame before the displacement."""
+    return F[0], add6(F[1], minus_ad_dual(t, F[0]))
+
+
+# ---- the rows of a cut joint
 
 
 @inline
