@@ -194,16 +194,24 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
             left_out["the dry friction of joints"] = [name for name in rubbing if name not in kept]
         if not_drawn:
             left_out["shapes of links"] = list(not_drawn)
-    turned = [joint.name for joint in joints if kinds[joint.name] == "revolute"
-              and any(TURNS < abs(x) <= DEGREES for x in _limits(joint, "revolute").get("limits", ()))]
-    if turned:
-        warn(f"{cut(path.name)}: limits of {listed(turned)} are more than two turns: are they in degrees? URDF has "
-             "radians")
-    for what, names in left_out.items():
-        warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
-    for what, texts in strangers(URDF, root.xml).items():
-        warn(f"{cut(path.name)}: left out {what}: {told(texts)}")
+    _tell(cut(path.name), _in_degrees(joints, kinds), left_out, root)
     return fitting(robot, path.name)
+
+
+def _in_degrees(joints, kinds):
+    """Joints whose limits of angles look like degrees."""
+    return [joint.name for joint in joints if kinds[joint.name] == "revolute"
+            and any(TURNS < abs(x) <= DEGREES for x in _limits(joint, "revolute").get("limits", ()))]
+
+
+def _tell(file, turned, left_out, root):
+    """Warn of what looks wrong in a file, of what the robot lacks, and of what URDF does not have."""
+    if turned:
+        warn(f"{file}: limits of {listed(turned)} are more than two turns: are they in degrees? URDF has radians")
+    for what, names in left_out.items():
+        warn(f"{file}: left out {what}: {listed(names)}")
+    for what, texts in strangers(URDF, root.xml).items():
+        warn(f"{file}: left out {what}: {told(texts)}")
 
 
 def _parse(path):

@@ -196,9 +196,7 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         loads = None if second is None else _loads(whole, robot, (q, v), loop, opened, rows)
         if plan.joints and whole.elements is not None:
             joints = by_name(_JOINT_ROWS)(whole, plan.joints, None, lead)
-            for k, (by_x, by_u) in enumerate(zip(*joints.of_elements(loop, (q, v), opened.K, opened.C[:, rows:]))):
-                joints.add(by_x, found.C[k])
-                joints.add(by_u, found.D[k])
+            _add_elements(joints, joints.of_elements(loop, (q, v), opened.K, opened.C[:, rows:]), found)
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     space = _state_space(asked, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
     return space if second is None else _with_second(space, asked, given, loads, friction, tolerances, second)
@@ -297,6 +295,13 @@ def _choices(robot, lead, q, independent, speeds, tolerance):
     if len(ys) == 1:
         return ys[0], ws[0], ys[0].rows[None], ws[0].rows[None]
     return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
+
+
+def _add_elements(joints, derivatives, found):
+    """Add what force elements transmit through joints to the outputs; derivatives by x and by u."""
+    for k, (by_x, by_u) in enumerate(zip(*derivatives)):
+        joints.add(by_x, found.C[k])
+        joints.add(by_u, found.D[k])
 
 
 def all_states(asked, given, parts, outputs, tolerances):

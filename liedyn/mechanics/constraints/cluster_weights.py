@@ -39,7 +39,9 @@ def ranks_by(by, G):
 
 def rank_of_rows(robot, rows, tolerance):
     """Rank of one G and of rows below it that read velocities, as in `weighed`; the other rows are set to zero."""
-    by = Ranking(float(tolerance), *weighed(robot, rows)[1:])
+    by = ranking(robot, tolerance)
+    if len(rows) > len(by.rows):
+        by = Ranking(by.tolerance, *weighed(robot, rows)[1:])
     return int(independent_rows(np.ascontiguousarray(rows, dtype=float), by)[0])
 
 

@@ -129,19 +129,17 @@ def find_changes(objective, rooms, path, expansion, damping, curved, exact):
 
 @inline
 def find_exact_changes(model, steps, objective, rooms, path, expansion, wanted):
-    """`find_changes` with second derivatives of the steps.
+    """`find_changes` with second derivatives of the steps, if they are wanted and the quadratic model has a minimum.
 
-    Returns an infinite slope if they are not wanted, or if the quadratic model has no minimum: it is that of Gauss and
-    Newton then.
+    The model is that of Gauss and Newton otherwise.
     """
-    if rooms.curvature.H.shape[0] == 0:
-        return np.inf, 0.0
-    if not add_step_hessians(model, steps, rooms.stages, rooms.curvature, path, expansion):
-        return np.inf, 0.0
-    slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
-    if not slope < np.inf:
+    if rooms.curvature.H.shape[0] > 0 and add_step_hessians(
+            model, steps, rooms.stages, rooms.curvature, path, expansion):
+        slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
+        if slope < np.inf:
+            return slope, curvature
         leave_step_hessians(rooms.curvature, expansion)
-    return slope, curvature
+    return find_changes(objective, rooms, path, expansion, *wanted)
 
 
 @inline
@@ -220,6 +218,18 @@ def next_damping(damping, alpha):
         return damping / DAMPED if damping > LEAST_DAMPING else 0.0
     grown = damping * (0.5 / alpha if alpha > 0.0 else MOST_DAMPED)
     return max(FIRST_DAMPING, grown) if alpha <= SHORT else grown
+
+
+@inline
+def tolerance_of(options, added, memory):
+    """What a change must promise, relative to the cost; the last one where no limit adds to the cost."""
+    return memory[TOLERANCE] if added != 0.0 else options.tolerance
+
+
+@inline
+def is_below_rounding(alpha, slope, size, memory):
+    """True where no part of a change helps because the merit cannot tell any more: the search is at its end."""
+    return alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size
 
 
 @inline
@@ -306,11 +316,9 @@ def search(model, steps, objective, plans, rooms, options, log):
         size, last = abs(cost) + abs(added), iteration == options.iterations
         wanted = memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size
         slope, curvature = find_exact_changes(model, steps, objective, rooms, path, expansion, wanted)
-        if not slope < np.inf:
-            slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
         write_down(log, iteration, cost, gaps, worst, slope)
         memory[CLOSED] = 1.0 if gaps <= CLOSED_GAPS else 0.0
-        wanted = memory[TOLERANCE] if added != 0.0 else options.tolerance  # exact where no limit pushes
+        wanted = tolerance_of(options, added, memory)
         small = abs(slope) <= max(max(wanted, ROUNDING) * size, options.floor)
         iteration += 1
         if memory[CLOSED] > 0.0 and (stuck or small):
@@ -334,11 +342,11 @@ def search(model, steps, objective, plans, rooms, options, log):
         merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
         alpha, cost, worst = line_search(model, steps, objective, plans, rooms, merit, options.halvings)
         log.step[iteration - 1] = alpha
-        # where the merit cannot tell any more, the search is at its end
-        stuck = alpha == 0.0 and memory[CLOSED] > 0.0 and abs(slope) <= math.sqrt(ROUNDING) * size
+        stuck = is_below_rounding(alpha, slope, size, memory)
         moved = alpha > 0.0
         failed = not moved and (failed or memory[DAMPING] == 0.0)
-        memory[DAMPING] = memory[DAMPING] if stuck else next_damping(memory[DAMPING], alpha)
+        if not stuck:
+            memory[DAMPING] = next_damping(memory[DAMPING], alpha)
         if memory[DAMPING] > LARGEST_DAMPING:
             return STALLED
         if not moved:
