@@ -38,8 +38,13 @@ TABLE = {("five_bar", "linearize"): (6.8, 13.2), ("four_bar", "linearize"): (14.
 BEGIN = time.perf_counter()
 
 
+def elapsed():
+    """Seconds since this module was imported."""
+    return time.perf_counter() - BEGIN
+
+
 def say(*words):
-    print(f"[{time.perf_counter() - BEGIN:5.1f} s]", *words, flush=True)
+    print(f"[{elapsed():5.1f} s]", *words, flush=True)
 
 
 def states(robot, count=DISTINCT):
@@ -190,7 +195,7 @@ def measure(seconds, rows):
                 worst, ok = measured.error(64 * DISTINCT + DISTINCT)
                 say(label, layout, f"error {worst:.1e}, ok {ok:.4f}", "" if worst < BOUNDS[dtype] else "WRONG")
                 for count in SIZES if layout == "columns" else SIZES[1:2]:
-                    if time.perf_counter() - BEGIN > seconds:
+                    if elapsed() > seconds:
                         say("no time left")
                         return
                     median, least = measured.seconds(count)
@@ -227,7 +232,7 @@ def measure_bodies(seconds, rows):
                 say(label, f"ready after {time.perf_counter() - begin:.1f} s, error {worst:.1e}",
                     "" if worst < BOUNDS["float64"] else "WRONG")
                 for count in counts:
-                    if time.perf_counter() - BEGIN > seconds:
+                    if elapsed() > seconds:
                         say("no time left")
                         return
                     median, least = measured.seconds(count)

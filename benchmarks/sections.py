@@ -13,13 +13,13 @@ from benchmarks.errors import BenchmarkError
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("trees", "batches", "specialised", "mechanisms", "c_code", "loops", "undeclared", "shares", "growth",
             "study", "linkages", "second_derivatives", "curvature", "stepping", "reaching", "momenta", "gradients",
-            "optimal_motion", "nlp_solvers", "planning", "reaches", "starting")
+            "optimal_motion", "nlp_solvers", "planning", "reaches", "gpu", "starting")
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
 QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study", "linkages", "curvature",
          "stepping", "reaching", "momenta", "gradients", "planning", "reaches")
-ON_REQUEST = ("starting",)
-"""Measured only when named: it takes minutes to compile everything again."""
+ON_REQUEST = ("gpu", "starting")
+"""Measured only when named: one needs a GPU, the other takes minutes to compile everything again."""
 LONGEST = 600.0
 """Seconds after which a section is given up."""
 MAIN = ("trees", "batches", "loops")
