@@ -158,7 +158,7 @@ def _ffmpeg():
     found = shutil.which("ffmpeg")
     if found is None:
         try:
-            from imageio_ffmpeg import get_ffmpeg_exe
+            from imageio_ffmpeg import get_ffmpeg_exe  # type: ignore[import-untyped]
 
             found = get_ffmpeg_exe()
         except (ImportError, RuntimeError):  # not installed, or without a program for this machine

@@ -1,4 +1,5 @@
 """Calls that several processes share, and a progress bar of them: for ``liedyn warmup``."""
+# mypy: ignore-errors
 import sys
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, wait

@@ -167,7 +167,7 @@ def split(trace, language, longest=LONGEST):
     count : int
     """
     parts = divided(trace, longest)
-    return [_part(parts, k, language) for k in range(len(parts.lines))], parts.count
+    return [_part(parts, k, language) for k in range(len(parts.lines))], parts.size
 
 
 def _part(parts, k, language):

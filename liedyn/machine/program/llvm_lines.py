@@ -54,7 +54,7 @@ def program_text(trace):
     str
     """
     parts = divided(trace, LONGEST)
-    lines = [f"memory {parts.count}"]
+    lines = [f"memory {parts.size}"]
     for k in range(len(parts.lines)):
         lines += ["part", *_part(parts, k)]
     return "\n".join(lines)

@@ -21,7 +21,7 @@ class Parts(NamedTuple):
         The part that computes an expression, by its number.
     slots : dict
         The places in memory of expressions that later parts read, by their numbers.
-    count : int
+    size : int
         The size of this memory.
     """
 
@@ -29,7 +29,7 @@ class Parts(NamedTuple):
     stores: dict
     defined: dict
     slots: dict
-    count: int
+    size: int
 
 
 def divided(trace, longest):

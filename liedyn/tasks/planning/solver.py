@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
 from liedyn.machine.errors import ClosureError, InputError, LiedynError, shown
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.memory import require_memory
+from liedyn.machine.typed_decorators import once
 from liedyn.mechanics.constraints.independent import all_holonomic, by_name, choose, given_coordinates
 from liedyn.mechanics.constraints.loops import closure_error
 from liedyn.mechanics.contact.watching import dry_friction_of, watches
@@ -130,7 +130,7 @@ def groups_of(robot, places):
     return np.array(groups, np.int64).reshape(-1, 2)
 
 
-@functools.cache
+@once
 def no_curvature(n, p, nu):
     """An empty `curvature_room`, which nobody writes to."""
     return curvature_room(0, 0, n, p, nu)
