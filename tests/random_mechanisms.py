@@ -17,8 +17,9 @@ import liedyn as ld
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS
 
 EXAMPLES = int(os.environ.get("LIEDYN_EXAMPLES", 0))
-TIE_KINDS = (*LOOP_KINDS, *(kind for kind in CONSTRAINT_KINDS if kind not in ("custom", "dry_friction")))
-CONTACT_KINDS = tuple(kind for kind, form in CONSTRAINT_KINDS.items() if form.one_sided and not form.coefficients)
+TIE_KINDS = (*LOOP_KINDS, *(kind for kind in CONSTRAINT_KINDS if kind not in ("custom", "dry_friction", "cable")))
+CONTACT_KINDS = tuple(kind for kind, form in CONSTRAINT_KINDS.items()
+                      if form.one_sided and not form.coefficients and kind != "cable")
 
 
 def laws(examples):

@@ -72,6 +72,9 @@ def constrained(kind, target=None, **more):
         v -= np.linalg.pinv(constraint_jacobian(robot, start)) @ velocity_error(robot, start, v)
         assert off(velocity_error(robot, start, v), 0 * velocity_error(robot, start, v)) < 1e-12
         return robot, start, v, rng.normal(size=robot.nv), rng.normal(size=len(robot.row_names))
+    elif kind == "cable":
+        path = [("ground", rng.normal(size=3)), (a, rng.normal(size=3)), (b, rng.normal(size=3))]
+        builder.cable("tie", path, length=1.0, stiffness=np.inf)
     elif kind == "coupling":
         builder.constraint("tie", kind, coefficients={"j_trunk": 1.5, "j_b0": -0.4}, offset=0.2, target=target)
     else:

@@ -15,6 +15,7 @@ from liedyn.machine.linalg.ranks import Ranking
 from liedyn.mechanics.constraints.cluster_weights import ranks_by
 from liedyn.mechanics.dynamics import constraint_inertia, cross_coupling, is_decoupled, projector, unified_velocity
 from liedyn.mechanics.dynamics.dynamics_problem import Problem
+from liedyn.machine.by_name import by_name
 from liedyn.mechanics.dynamics.forward import AT_SINGULAR, METHODS, _SOLVERS
 from liedyn.mechanics.dynamics.unified import unified_velocity_kernel
 
@@ -120,7 +121,7 @@ def test_scara(method):
         h = np.add(state["Cv"], state["G"])
         terms = dense(state["M"], h, state["A"], state["Phi"], state["Phidot"], state["b"])
         for gains, key in ((None, ""), ((0.25, np.sqrt(200.0)), "_baumgarte")):
-            found = _SOLVERS[method](terms, baumgarte=gains)
+            found = by_name(_SOLVERS[method])(terms, baumgarte=gains)
             assert off(found.a[0], np.array(state["qdd" + (key or "_constrained")])) < 1e-12
             assert off(-np.array(state["A"]).T @ found.lam[0], np.array(state["Qc" + key])) < 1e-12
 
@@ -150,7 +151,7 @@ def test_two_links_that_are_apart(name, I1):
     for row in example["sims"][name]["rows"]:
         q, v, C, lam = np.split(np.array(row[1:]), [4, 8, 11])
         terms = two_link(q, v, I1)
-        found = _SOLVERS["unified"](dense(*terms), sigma=sigma)
+        found = by_name(_SOLVERS["unified"])(dense(*terms), sigma=sigma)
         # their J^T lambda drives, ours resists; the rows were integrated to 1e-11
         assert off(-found.lam[0], lam) < 1e-8
         assert off(terms[3], C) < 1e-9 and off(terms[4], -sigma * C) < 1e-8
