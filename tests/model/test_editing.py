@@ -89,7 +89,7 @@ def test_joints_of_all_kinds_are_declared_again(kind, rng):
 
 
 @pytest.mark.parametrize("kind", [
-    *LOOP_KINDS, *(k for k in CONSTRAINT_KINDS if k not in ("coupling", "custom", "dry_friction"))])
+    *LOOP_KINDS, *(k for k in CONSTRAINT_KINDS if k not in ("coupling", "custom", "dry_friction", "cable"))])
 def test_loops_and_constraints_of_all_kinds_are_declared_again(kind, rng):
     options, _ = satisfied(rng, kind)
     b = ld.Builder.of(mixed_tree())

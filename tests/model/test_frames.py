@@ -20,7 +20,8 @@ from liedyn.model.calls.checked import check
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 
 STATES = 10
-PAIRS = [kind for kind in (*LOOP_KINDS, *CONSTRAINT_KINDS) if kind not in ("coupling", "custom", "dry_friction")]
+PAIRS = [kind for kind in (*LOOP_KINDS, *CONSTRAINT_KINDS)
+         if kind not in ("coupling", "custom", "dry_friction", "cable")]
 BODY_FUNCTIONS = {"pose": "q", "body_jacobian": "q", "body_jacobian_dot": "qv", "body_jacobian_ddot": "qva",
                   "body_jacobian_dq": "q", "world_jacobian": "q", "world_jacobian_dot": "qv",
                   "world_acceleration": "qva"}
