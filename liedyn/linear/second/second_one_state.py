@@ -110,9 +110,10 @@ def second_of_one_state(space, robot, q, v, tau, second):
             return None
     address, x, of_one, of_all, weights = one.known["second"]
     if second is not True:
-        if type(second) is not np.ndarray or second.shape != (x,) or not is_usable(second).all():
+        if type(second) is not np.ndarray or second.dtype != np.float64 or second.shape != (x,) or not is_usable(
+                second).all():
             return None
-        of_all, weights = of_one, np.ascontiguousarray(second, np.float64)
+        of_all, weights = of_one, np.ascontiguousarray(second)
     found = second_direct(address, robot.packed, q, v, tau, of_all, one.numbers, weights)
     if robot.functions:
         raise_errors(robot.functions)

@@ -155,8 +155,8 @@ def constraint_wrenches(robot: Robot, q: ArrayLike, lam: ArrayLike) -> dict[str,
     -------
     wrenches : dict
         By constraint name (moment, force) [N m, N], shape (..., 6): of a loop in its cut frame, with the axes the user
-        declared; of a contact about the origin of its frame B, in the axes of frame A. Couplings and custom rows have
-        no frames and are omitted.
+        declared; of a contact about the origin of its frame B, in the axes of frame A. Couplings, cables and
+        custom rows have no frames and are omitted.
 
     Raises
     ------
@@ -197,7 +197,8 @@ def world_constraint_wrenches(robot: Robot, q: ArrayLike, lam: ArrayLike) -> dic
     -------
     wrenches : dict
         By constraint name (moment, force) [N m, N], shape (..., 6), in world axes, the moment about the origin of the
-        constraint's frame B, which is fixed in the child. Couplings and custom rows have no frames and are omitted.
+        constraint's frame B, which is fixed in the child. Couplings, cables and custom rows have no frames:
+        they are omitted.
 
     Raises
     ------

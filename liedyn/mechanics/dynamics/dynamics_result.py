@@ -33,8 +33,8 @@ class ForwardDynamics(LazyResult):
     constraint_wrenches : dict
         By constraint name the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the body at its child
         side: of a loop in the cut frame with the axes the user declared, of a contact about the origin of its frame B
-        in the axes of frame A (`liedyn.mechanics.constraints.constraint_wrenches`). Couplings and custom rows have
-        none.
+        in the axes of frame A (`liedyn.mechanics.constraints.constraint_wrenches`). Couplings, cables and custom
+        rows have none.
     rank : int or ndarray
         Number of independent constraint rows.
     redundant_rows : tuple of str

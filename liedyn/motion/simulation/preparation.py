@@ -126,7 +126,7 @@ def scheme_of(method, formulation, stabilisation, sigma=0.0):
         if stabilisation == "baumgarte":
             raise InputError("formulation 'momenta' has no accelerations to feed back to: no stabilisation 'baumgarte'")
     return Scheme(method, formulation, one_of("stabilisation", stabilisation, STABILISATIONS), pull,
-                  sigma if formulation == "unified" else 0.0)
+                  number("sigma", sigma) if formulation == "unified" else 0.0)
 
 
 def settings_of(robot, scheme, contacts, inputs, pushed, energy, bounds=USUAL):

@@ -175,7 +175,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
     """
     lead, q, v = states(robot, q0=q0, v0=v0)
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
-    scheme = scheme_of(method, formulation, stabilisation, number("sigma", sigma) if formulation == "unified" else 0.0)
+    scheme = scheme_of(method, formulation, stabilisation, sigma)
     method, stabilisation, sigma = scheme.method, scheme.stabilisation, scheme.sigma
     one_of("start", start, STARTS)
     one_of("accumulation", accumulation, ACCUMULATIONS)
