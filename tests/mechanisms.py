@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from liedyn.files import load
 from liedyn.model import Builder, placement
 from liedyn.model.kinds import FREE, HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -207,3 +208,11 @@ def _flat(value):
     if not isinstance(value, list):
         return [value]
     return [leaf for entry in value for leaf in _flat(entry)]
+
+
+def loader_without_strokes():
+    """The loader whose cylinders have no stroke limits: random states are far apart."""
+    builder = Builder.of(load("loader"))
+    for name in "lift_rod", "tilt_rod":
+        builder.change("joint", name, limits=None)
+    return builder.build()
