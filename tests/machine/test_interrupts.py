@@ -76,7 +76,7 @@ def ended():
             name = next((name for name in CALLS if found.get(name) is None), None)
             if "Exception ignored in" in said and name not in lost:
                 lost.add(name)
-                del found[name]
+                found.pop(name, None)
             else:
                 found[name] = said[-1000:] or "deaf"
     return found
