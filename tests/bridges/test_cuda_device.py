@@ -95,7 +95,8 @@ def test_fallbacks(cupy):
     few = [np.concatenate([x[~ok.get()][:3], y]) for x, y in zip(far, states)]
     A, B, f0, ok = gpu.linearize(*map(cupy.asarray, few))
     expected = ld.linearize(robot, *few, independent=gpu.independent)
-    assert not bool(ok.all()) and abs(A.get() - expected.A).max() < 1e-9 * abs(expected.A).max()
+    assert not bool(ok.all())  # state by state: next to a singular one A is large
+    assert (abs(A.get() - expected.A).max(axis=(1, 2)) < 1e-9 * abs(expected.A).max(axis=(1, 2))).all()
     with pytest.raises(ld.ClosureError):
         gpu.linearize(cupy.asarray(ld.integrate(robot, states[0], np.full(4, 1e-3))), *map(cupy.asarray, states[1:]))
 
