@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import math
 import multiprocessing
 import os
 import signal
@@ -194,6 +195,8 @@ def _of_other_constraints(loop):
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
     yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
     yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
+    bob = _bob()
+    yield call("linearize", bob, bob.neutral, *np.zeros((2, bob.nv)))
     yield "forward_dynamics", _near_singular
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
@@ -373,6 +376,15 @@ def _ball(**surface):
     builder.joint("free", "free", "ground", "ball")
     builder.constraint("floor", "sphere_on_plane", "ground", "ball", parent_placement=(0.0, 0.0, -1.0), radius=1.0,
                        unilateral=True, friction=0.5, **surface)
+    return builder.build()
+
+
+def _bob():
+    """A bob that moves in a plane, on a cable that does not stretch."""
+    builder = ld.Builder("bob")
+    builder.body("bob", 1.0, inertia=(0.4, 0.4, 0.4))
+    builder.joint("plane", "planar", "ground", "bob", axis=(0.0, 1.0, 0.0))
+    builder.cable("cable", [("ground", (0.0, 0.0, 1.0)), ("bob", (0.0, 0.0, 0.0))], length=1.0, stiffness=math.inf)
     return builder.build()
 
 
