@@ -26,6 +26,9 @@ that declares such a thing. Units are SI and radians.
 
     [home]
     pivot = 0.3
+
+Inputs are numbered in the order of the tables: actuators, cylinders, thrusters, winches. A table ``[order]`` with lists
+of names, ``actuators``, ``elements`` or ``constraints``, numbers them otherwise.
 """
 
 from __future__ import annotations
@@ -101,11 +104,26 @@ def read_toml(path):
     with errors_at(path):
         document = read_document(path_of(path))
         sections = {section: take_section(document, section) for section in _SECTIONS}
+        order = take_section(document, "order")
         builder = _call(Builder, document | {"home": dict(_flat(take_section(document, "home")))})
         for section, tables in sections.items():
             for name, table in tables.items():
                 declare(builder, section, name, table)
+        with errors_at("[order]"):
+            _put_in_order(builder, order)
         return builder.build()
+
+
+def _put_in_order(builder, order):
+    """Things of several sections that are numbered together take the order in which the file lists their names."""
+    lists = {"actuators": builder._actuators, "elements": builder._elements, "constraints": builder._constraints}
+    for key, names in order.items():
+        if key not in lists:
+            raise ModelError(f"unknown key {shown(key)}, {suggestion(key, lists)}")
+        declared = [each.name for each in lists[key]]
+        if not isinstance(names, list) or sorted(map(str, names)) != sorted(declared):
+            raise ModelError(f"{key}: expected each of the names {shown(declared)} once, got {shown(names)}")
+        lists[key].sort(key=lambda each: names.index(each.name))
 
 
 def read_document(path):
@@ -255,6 +273,13 @@ def _document(model):
     header = {"name": model.name, "description": model.description, "source": model.source,
               "gravity": model.gravity.tolist(), "independent": list(model.independent), "outputs": list(model.outputs)}
     parts = [_lines({key: value for key, value in header.items() if value})]
+    order = {}
+    for kind in ("actuators", "elements", "constraints"):
+        names = [each.name for each in getattr(model, kind)]
+        by_section = [each.name for declare in _SECTIONS.values() for each in getattr(model, kind)
+                      if method_of(each) == declare.__name__]
+        order |= {} if names == by_section else {kind: names}
+    parts += [f"[order]\n{_lines(order)}"] if order else []
     for section, declare in _SECTIONS.items():
         things = getattr(model, section, model.actuators + model.elements + model.constraints)
         things = [each for each in things if method_of(each) == declare.__name__]

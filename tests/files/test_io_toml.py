@@ -325,3 +325,50 @@ def test_a_wrong_constraint_is_named(tmp_path, table, message):
     with pytest.raises(ModelError, match=message) as raised:
         load_toml(path)
     assert "tie" in str(raised.value)
+
+
+def mixed():
+    """A robot whose inputs, force elements and constraints were not declared kind after kind."""
+    b = Builder("mixed")
+    for name in ("a", "b"):
+        b.body(name, mass=1.0, inertia=(0.1, 0.2, 0.25))
+    b.joint("slide", "prismatic", "ground", "a")
+    b.joint("turn", "revolute", "a", "b")
+    b.thruster("fan", "b", (0.1, 0.2, 0.3))
+    b.actuator("motor", "turn")
+    b.cylinder("piston", "ground", "b", (0.0, 0.3, 0.0), (0.2, 0.0, 0.0))
+    b.actuator("screw", "slide", gear=3.0)
+    b.bushing("rubber", "ground", "b", stiffness=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    b.spring("coil", "ground", "b", child_placement=(0.3, 0.1, 0.0), stiffness=3.0)
+    b.friction("dry", "turn", coulomb=0.2, width=0.0)
+    b.constraint("rod", "distance", "ground", "b", (1.0, 0.0, 0.0), (0.0, 0.2, 0.0), length=1.2)
+    return b.build()
+
+
+def test_inputs_elements_and_constraints_keep_their_order(tmp_path):
+    """u is an array: an input that changes its place would drive another actuator, without a word."""
+    robot = mixed()
+    save_toml(robot, tmp_path / "mixed.toml")
+    again = load_toml(tmp_path / "mixed.toml")
+    assert again.actuator_names == robot.actuator_names == ("fan", "motor", "piston", "screw")
+    assert again.element_names == robot.element_names and again.constraint_names == robot.constraint_names
+    q = ld.random_configuration(robot, rng=np.random.default_rng(1))
+    np.testing.assert_allclose(ld.actuator_matrix(again, q), ld.actuator_matrix(robot, q), atol=1e-14)
+    save_toml(ld.load("loader"), tmp_path / "usual.toml")
+    assert "[order]" not in (tmp_path / "usual.toml").read_text()
+
+
+@pytest.mark.parametrize("line, message", [
+    ("actuators = ['fan', 'motor']", r"\[order\].*actuators: expected each of the names .*got \['fan', 'motor'\]"),
+    ("actuators = 3", "actuators: expected each of the names"),
+    ("elements = [[1], 2]", "elements: expected each of the names"),
+    ("actuator = ['fan']", "unknown key 'actuator'.*'actuators'"),
+])
+def test_a_wrong_order_is_named(tmp_path, line, message):
+    path = tmp_path / "mixed.toml"
+    save_toml(mixed(), path)
+    text = path.read_text()
+    head, _, rest = text.partition("[order]")
+    path.write_text(f"{head}[order]\n{line}\n\n" + rest[rest.index("\n["):])
+    with pytest.raises(ModelError, match=message):
+        load_toml(path)
