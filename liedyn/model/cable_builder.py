@@ -87,7 +87,7 @@ class CableBuilder:
         >>> b.change("element", "rope", stiffness=0.0)
         >>> b.cable("chain", [("load", (0, 0, 0)), over, ("ground", (-0.1, 0.0, 0.0))], length=2.5, stiffness=math.inf)
         >>> ld.forward_dynamics(b.build(), [-0.1], [0.0], [0.0]).contacts  # 2.41 m
-        {'chain': 'open'}
+        {'chain': <slack: 'open'>}
         """
         owner = validation.owner_of("force element", name)
         measure = cable(owner, name, path, length)

@@ -14,11 +14,13 @@ from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, cut, shown, suggestion
 from liedyn.machine.texts import html_table
 from liedyn.model.attachments import attach_target, target_of
+from liedyn.model.cable_modes import mode_of_cable
 from liedyn.model.description import Model
 from liedyn.model.force_elements import Elements
+from liedyn.model.kinds import CABLE
 from liedyn.model.packed import (
-    LINK_IV, LINK_NV, LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, links_of,
-    status_code,
+    LINK_IV, LINK_NV, LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_KIND, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel,
+    links_of, status_code,
 )
 from liedyn.model.travel import copied, parts_of, require_functions_travel
 
@@ -190,9 +192,12 @@ class Robot:
 
     @property
     def contacts(self) -> dict[str, str]:
-        """Modes of one-sided constraints by name: 'off', 'open', 'sliding' (also without friction) or 'sticking'."""
-        return {name: STATUS[self._number(k, LOOP_ACTIVE)] for k, name in enumerate(self.constraint_names)
-                if self._number(k, LOOP_SIDE)}
+        """Modes of one-sided constraints by name: 'off', 'open', 'sliding' (also without friction) or 'sticking'.
+
+        Of inextensible cables these words are shown as slack, taut and held taut."""
+        modes = {name: (self._number(k, LOOP_KIND), STATUS[self._number(k, LOOP_ACTIVE)])
+                 for k, name in enumerate(self.constraint_names) if self._number(k, LOOP_SIDE)}
+        return {name: mode_of_cable(mode) if kind == CABLE else mode for name, (kind, mode) in modes.items()}
 
     @property
     def actuator_matrix(self) -> Array:

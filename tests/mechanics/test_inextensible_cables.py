@@ -1,5 +1,7 @@
 """Cables that do not stretch, as one-sided constraints: slack and taut, against closed forms; derivatives; files."""
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -107,7 +109,7 @@ def test_a_pendulum_swings_on_its_string():
     found = ld.forward_dynamics(robot, [0, -L, 0], [2.0, 0, 0], np.zeros(3))
     assert found.lam[0] == pytest.approx(M * (G + 4.0 / L), rel=1e-12) and found.contacts["string"] != "open"
     assert ld.forward_dynamics(robot, [0, -0.9 * L, 0], [2.0, 0, 0], np.zeros(3)).contacts == {"string": "open"}
-    with pytest.raises(InputError, match="impact is due: contact 'string'"):
+    with pytest.raises(InputError, match="impact is due: cable 'string'"):
         ld.forward_dynamics(robot, [0, -L, 0], [0, -1.0, 0], np.zeros(3))
     with pytest.raises(InputError, match="the path of cable 'string' is 0.2 longer than the cable"):
         ld.forward_dynamics(robot, [0, -L - 0.2, 0], [0, 0, 0], np.zeros(3))
@@ -339,3 +341,20 @@ def test_limits_of_tendons_are_inextensible_cables(tmp_path):
         path.write_text(TENDONS.format(limits))
         with pytest.warns(ld.ModelWarning, match="limits of tendons, except upper ones .*: 'string'"):
             assert len(ld.load(path).constraint_names) == (limits == "0.2 0.9")
+
+
+def test_modes_and_events_are_shown_in_words_of_cables_and_compared_as_those_of_contacts():
+    robot, rest = bob(), np.zeros(3)
+    (mode,) = ld.forward_dynamics(robot, [0, -L, 0], rest, rest).contacts.values()
+    assert mode == "sliding" and repr(mode) == "<taut: 'sliding'>" and json.dumps(mode) == '"sliding"'
+    assert repr(pickle.loads(pickle.dumps(mode))) == repr(mode) and np.array([mode]) == "sliding"
+    modes = ld.forward_dynamics(robot, [[0, -L, 0], [0, -0.5 * L, 0]], [rest] * 2, [rest] * 2).contacts["string"]
+    assert (modes == ["sliding", "open"]).all() and "slack" in repr(modes)
+    assert "held taut" in repr(robot.switched(string="sticking").contacts)
+    with pytest.raises(InputError, match="cable 'string' is taut and gets longer with 1;"):
+        ld.forward_dynamics(robot, [0, -L, 0], [0, -1.0, 0], rest)
+    with pytest.raises(InputError, match="cable 'string' is about to become slack:"):
+        ld.linearize(robot, [0, L, 0], rest, u=None, tau=[0, M * G, 0])
+    for method in ("rk4", "moreau"):
+        tr = ld.simulate(robot, [0, -L, 0], [math.sqrt(3.5 * G * L), 0, 0], 0.5, method=method, dt=1e-3)
+        assert tr.events[0].name == "release string" and "<string goes slack:" in repr(tr.events[0])

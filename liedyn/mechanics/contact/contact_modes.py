@@ -24,10 +24,13 @@ from liedyn.mechanics.contact.contact_state import (
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.model.cable_modes import mode_of_cable
 from liedyn.model.packed import ON, OPEN, SLIDING
 
 WATCHED = "watched contacts"
 """Key of `robot._memo`."""
+SLIPS = " is about to slip"
+"""The end of what is said of a contact whose friction is at its limit."""
 LESS = 1e-6
 """A contact is about to slip if it cannot stick with its friction coefficient reduced by this fraction."""
 
@@ -63,7 +66,7 @@ class Settled(NamedTuple):
     least_norm : bool
         True if these have least norm.
     transitions : dict
-        By name, the transition that a contact is just about to make.
+        By name, a clause that says which transition a contact is just about to make.
     """
 
     robot: object
@@ -77,9 +80,9 @@ class Settled(NamedTuple):
 
     def require_no_transition(self):
         """InputError if a contact is just about to open, slip or stick, or if friction is not determined."""
-        for name, what in self.transitions.items():
-            raise InputError(f"contact {name!r} {what}: the dynamics has no derivative exactly at a transition; "
-                             "linearize before or after it, or switch the contact (Robot.switched)")
+        for what in self.transitions.values():
+            raise InputError(f"{what}: the dynamics has no derivative exactly at a transition; "
+                             "linearize before or after it, or switch the constraint (Robot.switched)")
         if self.sliding and not self.least_norm:
             names = [name for name, how in self.names.items() if how in ("sliding", "sticking")]
             raise InputError(f"how contacts {', '.join(map(repr, names))} share the load is not determined, as forces "
@@ -96,15 +99,15 @@ def _touching(robot, contacts, q, residual, psi, limit):
         if place_on(robot, int(contacts.index[c]), q)[0] < 0.0 or gap[c] < -DEEPEST:  # beyond the edge, or below
             gap[c] = np.inf
     for c in np.flatnonzero(gap < -DEEPEST):
-        raise InputError(penetration(robot.packed, contacts, c, gap[c]))
+        raise InputError(penetration(contacts, c, gap[c]))
     touches = gap <= TOUCHING
     away = np.zeros(len(psi), bool)
     for c in np.flatnonzero(~touches):
         away[contacts.rows(c)] = True
     require_rows(robot, (), np.where(away, 0.0, psi)[None])
     for c in np.flatnonzero(touches & (rate < -limit)):
-        raise InputError(f"an impact is due: contact {names[c]!r} is closed and approaches with {-rate[c]:.3g}; "
-                         "simulate() lets it collide")
+        how = "taut and gets longer with" if contacts.cable[c] else "closed and approaches with"
+        raise InputError(f"an impact is due: {contacts.called(c)} is {how} {-rate[c]:.3g}; simulate() lets it collide")
     rests = touches & (rate <= limit)
     resting = np.flatnonzero(rests)
     slip = contacts.slips(psi, resting)
@@ -113,6 +116,10 @@ def _touching(robot, contacts, q, residual, psi, limit):
             raise InputError(f"an impact is due: contact {names[c]!r} never slips while it is closed, but does so with "
                              f"{speed:.3g}; make v consistent with complete_velocity(), with the contact sticking")
     return touches, rests, slip
+
+
+def _opens(contacts, c):
+    return f"{contacts.called(c)} is about to {'become slack' if contacts.cable[c] else 'open'}"
 
 
 class About(NamedTuple):
@@ -126,7 +133,7 @@ class About(NamedTuple):
 
 
 def _transitions(about, lam):
-    """What contacts that rest are about to do, by name, with multipliers lam."""
+    """What contacts that rest are about to do, in words by name, with multipliers lam."""
     contacts, found = about.contacts, {}
     size = max(float(np.abs(lam).max(initial=0.0)), np.finfo(float).tiny)
     for e, c in enumerate(about.resting):
@@ -134,11 +141,11 @@ def _transitions(about, lam):
             continue
         N, rubbed = contacts.loads(c, lam)
         if N <= NOTHING * size:
-            found[contacts.names[c]] = "is about to open"
+            found[contacts.names[c]] = _opens(contacts, c)
         elif about.status[e] == ON and contacts.friction[c] * N - rubbed <= NOTHING * size:
-            found[contacts.names[c]] = "is about to slip"
+            found[contacts.names[c]] = contacts.called(c) + SLIPS
         elif c in about.sliding and about.slow[e]:
-            found[contacts.names[c]] = "is just beginning to slip"
+            found[contacts.names[c]] = f"{contacts.called(c)} is just beginning to slip"
     return found
 
 
@@ -166,12 +173,14 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
     raise_errors(robot.functions)
     if found is None:
         raise SingularConfigurationError(
-            f"accelerations of contacts {', '.join(map(repr, names[resting]))} contradict each other (sliding friction "
+            f"accelerations of {', '.join(map(contacts.called, resting))} contradict each other (sliding friction "
             "that holds what it should let slide, Painleve), or no inertia resists some motion",
             np.linalg.svd(G, compute_uv=False))
     closed = {names[c]: {OPEN: "leaving", ON: "sticking", SLIDING: "sliding"}[int(status)]
               for c, status in zip(resting, found.status)}
-    said = {**robot.contacts, **{name: "leaving" if touches[c] else "open" for c, name in enumerate(names)}, **closed}
+    said = {name: closed.get(name, "leaving" if touches[c] else "open") for c, name in enumerate(names)}
+    said = robot.contacts | {name: mode_of_cable(mode) if contacts.cable[c] else mode
+                             for c, (name, mode) in enumerate(said.items())}
     switched = _switched(robot, names, closed)
     rubs = [e for e, c in enumerate(resting)
             if found.status[e] == SLIDING and contacts.count[c] > 1 and contacts.friction[c] > 0.0]
@@ -192,12 +201,14 @@ def contact_modes(robot, q, v, tau, f_ext, tolerance):
         friction = np.where(slipping != 0.0, lam, 0.0)
         contacts.put_limits(friction, psi, resting, found.status == ON)
     about = About(contacts, resting, found.status, slip <= limit, sliding)
-    transitions = {name: "is about to open" for name in names if said[name] == "leaving"} | _transitions(about, lam)
-    if not fits and "is about to slip" in transitions.values():  # other contacts may carry the load of one
+    transitions = {name: _opens(contacts, c) for c, name in enumerate(names) if said[name] == "leaving"}
+    transitions |= _transitions(about, lam)
+    # other contacts may carry the load of one
+    if not fits and any(what.endswith(SLIPS) for what in transitions.values()):
         less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
         other = accelerations(robot.packed, less, resting, State(q, v, tau, f_ext), limit, tolerance)
         if other is not None and np.array_equal(other.status, found.status):
-            transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
+            transitions = {name: what for name, what in transitions.items() if not what.endswith(SLIPS)}
     return Settled(switched, said, sliding, friction, -G.T @ friction, lam, fits, transitions)
 
 

@@ -18,6 +18,7 @@ from liedyn.mechanics.contact.contact_problem import CONTRADICTION, System, Touc
 from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.model.cable_modes import event_of_cable
 from liedyn.model.kinds import CABLE, DRY_FRICTION
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
@@ -53,10 +54,19 @@ class Contacts(NamedTuple):
     friction: np.ndarray
     dry: np.ndarray  # True for dry friction of joints
     law: np.ndarray  # (contacts, 4) its numbers, else zeros
+    cable: np.ndarray  # True for inextensible cables
 
     def some(self, chosen):
         """Those contacts only."""
         return Contacts(*(x[chosen] for x in self))
+
+    def called(self, c):
+        """Contact c as messages name it."""
+        return f"{'cable' if self.cable[c] else 'contact'} {self.names[c]!r}"
+
+    def event(self, what, c):
+        """The name of an event of contact c, `what` in one word."""
+        return event_of_cable(what, self.names[c]) if self.cable[c] else f"{what} {self.names[c]}"
 
     def rows(self, c):
         """The rows of contact c."""
@@ -86,7 +96,7 @@ class Contacts(NamedTuple):
 
 
 NO_CONTACTS = Contacts(np.empty(0, object), *np.empty((4, 0), np.int64), *np.empty((2, 0)), np.empty(0, bool),
-                       np.empty((0, 4)))
+                       np.empty((0, 4)), np.empty(0, bool))
 
 
 def contacts_of(robot, model):
@@ -98,7 +108,8 @@ def contacts_of(robot, model):
     return Contacts(np.array(robot.constraint_names, dtype=object)[index], index, records[index, LOOP_ROW],
                     records[index, LOOP_NROWS], records[index, LOOP_SIDE], numbers[index, LOOP_RESTITUTION].copy(),
                     numbers[index, LOOP_FRICTION].copy(), dry := records[index, LOOP_KIND] == DRY_FRICTION,
-                    np.where(dry[:, None], numbers[index, LOOP_LIMIT:LOOP_LIMIT + 4], 0.0))
+                    np.where(dry[:, None], numbers[index, LOOP_LIMIT:LOOP_LIMIT + 4], 0.0),
+                    records[index, LOOP_KIND] == CABLE)
 
 
 def statuses(model):
@@ -119,9 +130,9 @@ def with_rows_of(model, contacts, closed, to=ON):
     return model
 
 
-def penetration(model, contacts, c, gap):
+def penetration(contacts, c, gap):
     """What is wrong with contact c, whose gap is negative, in words."""
-    if constraints_of(model)[0][contacts.index[c], LOOP_KIND] == CABLE:
+    if contacts.cable[c]:
         return f"the path of cable {contacts.names[c]!r} is {-gap:.3g} longer than the cable"
     return f"contact {contacts.names[c]!r} is {-gap:.3g} deep on the wrong side of its surface"
 

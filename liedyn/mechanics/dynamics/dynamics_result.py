@@ -62,7 +62,8 @@ class ForwardDynamics(LazyResult):
         degrees of freedom ("svd", "projection", "udwadia_kalaba" and "unified": the other methods raise there).
     contacts : dict
         Mode of each one-sided constraint by name: "open", "leaving" (touching, but separating), "sliding" (also without
-        friction), "sticking", or "off"; for a batch, arrays of these, shape (...).
+        friction), "sticking", or "off"; for a batch, arrays of these, shape (...). Those of inextensible cables are
+        shown as taut where they are equal to "sliding", as slack for "open", and as going slack for "leaving".
 
     Examples
     --------

@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.dynamics.dynamics_result import ForwardDynamics
+from liedyn.model.cable_modes import Shown
 from liedyn.model.calls.boundary import states, wrenches
 
 _FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values", "indicator", "singular")
@@ -44,13 +45,19 @@ def dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_toler
     arrays = {name: None if getattr(last, name) is None else np.array([getattr(parts[k][0], name)[parts[k][1]]
                                                                       for k in order]) for name in _FIELDS}
     arrays = {name: x if x is None else x.reshape(lead + x.shape[1:]) for name, x in arrays.items()}
-    names = {name: np.array([each.names[name] for each in settled]).reshape(lead) for name in settled[0].names}
+    names = {name: _modes([each.names[name] for each in settled], lead) for name in settled[0].names}
     if not lead:
         arrays |= {name: kind(arrays[name]) for name, kind in (("rank", int), ("condition", float), ("singular", bool))}
-        names = {name: str(x) for name, x in names.items()}
     every = robot.switched({robot.constraint_names[k]: "sticking" for k in watched(robot).index})
     return ForwardDynamics(redundant_rows=last.redundant_rows, independent=last.independent,
                            _at=(every, q.copy(), names), **arrays)
+
+
+def _modes(modes, lead):
+    """Modes of one constraint at all states; those of cables keep the words that they are shown as."""
+    if not lead:
+        return modes[0]
+    return np.array(modes, dtype=object if any(isinstance(each, Shown) for each in modes) else str).reshape(lead)
 
 
 def _wrenches_of(f_ext, lead, chosen):

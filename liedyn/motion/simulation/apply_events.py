@@ -92,7 +92,7 @@ def apply_events(run, events=(), causes=(), beginning=False):
     _keep_records(run, t, records, acting, (before, after), impulse, loss)
     if contradiction is not None:
         raise contradiction
-    run.collided(t, [contacts.names[c] for c in collided])
+    run.collided(t, collided)
 
 
 def acted_on(run, event, t, q, v):
@@ -143,7 +143,7 @@ def require_outside(run, t, q, v, deepest, events=()):
     for c in np.flatnonzero(gap < -deepest):
         name = run.contacts.names[c]
         by = [f", and event {event.name!r} switches it on there" for event in events if name in event.on]
-        raise run.failure(penetration(run.packed, run.contacts, c, gap[c]) + "".join(by[:1]))
+        raise run.failure(penetration(run.contacts, c, gap[c]) + "".join(by[:1]))
     return gap
 
 
@@ -229,8 +229,8 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
             break
         stopped = None if jammed else jam(run.packed, contacts, resting, sliding, state, RANK_TOLERANCE)
         if stopped is None:
-            names = ", ".join(map(repr, contacts.names[resting]))
-            raise Contradiction(f"the accelerations of contacts {names} contradict each other (sliding friction that "
+            names = ", ".join(map(contacts.called, resting))
+            raise Contradiction(f"the accelerations of {names} contradict each other (sliding friction that "
                                 "holds what it should let slide, Painleve), and no impulse settles it")
         v, impulse, stuck = stopped.v, impulse + stopped.impulse, tuple(
             c for c in sliding if np.abs(stopped.impulse[contacts.first[c]]) > 0.0)
@@ -315,7 +315,7 @@ def _records(run, events, left, changed, collided, stuck, before):
         k = contacts.index[c]
         what = "jam" if c in stuck else "contact" if c in collided else _change(before[k], status[k], run.rubs(c))
         if what and names[k] not in recorded:
-            out.append((f"{what} {names[k]}", [names[k]], *_switched(names, before, status, [names[k]])))
+            out.append((contacts.event(what, c), [names[k]], *_switched(names, before, status, [names[k]])))
     return out
 
 

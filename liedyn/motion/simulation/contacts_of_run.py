@@ -152,9 +152,10 @@ class Surfaces:
         speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
         return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any() and not (gap < -DEEPEST).any()
 
-    def collided(self, t, names):
+    def collided(self, t, contacts):
         """Stores the times of impacts; raises an error where they accumulate."""
-        for name in names:
+        for c in contacts:
+            name = self.contacts.names[c]
             before = self.impacts.setdefault(name, [])
             before.append(t)
             del before[:-4]
@@ -165,7 +166,7 @@ class Surfaces:
                 if self._step_through():
                     return
                 raise self.failure(
-                    f"impacts of contact {name!r} accumulate at t = {end:.9g} s: the last three are less than "
+                    f"impacts of {self.contacts.called(c)} accumulate at t = {end:.9g} s: the last three are less than "
                     f"{SHORTEST:g} s apart, and infinitely many follow. accumulation='moreau' goes on by time-stepping "
                     "until they have settled", AccumulationError, t=end, contacts=(name,))
 

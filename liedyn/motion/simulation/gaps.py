@@ -61,14 +61,15 @@ def steps_of_contacts(run, k):
     Contacts that close or open between two rows become records of the run.
     """
     rows, robot = run.rows, run.robot
-    status, first = by_forces(run, rows.lam[:k + 1]), dict(zip(run.contacts.index, run.contacts.first))
+    status, number = by_forces(run, rows.lam[:k + 1]), {index: c for c, index in enumerate(run.contacts.index)}
     for p in np.flatnonzero(((status[1:] > OFF) != (status[:-1] > OFF)).any(axis=1)) + 1:
         before, after = (rows.q[p - 1], rows.v[p - 1]), (rows.q[p], rows.v[p])
         h = rows.t[p] - rows.t[p - 1]
         for index in np.flatnonzero((status[p] > OFF) != (status[p - 1] > OFF)):
-            name, closes = robot.constraint_names[index], status[p, index] > OFF
+            name, closes, c = robot.constraint_names[index], status[p, index] > OFF, number[index]
             run.recorder.events.append(EventRecord(
-                float(rows.t[p]), f"{'contact' if closes else 'release'} {name}", *(x.copy() for x in before + after),
+                float(rows.t[p]), run.contacts.event("contact" if closes else "release", c),
+                *(x.copy() for x in before + after),
                 np.where(np.isin(robot.row_owners, name), h * rows.lam[p], 0.0),
-                float(rows.memory[p, first[index]]), (name,) if closes else (), () if closes else (name,)))
+                float(rows.memory[p, run.contacts.first[c]]), (name,) if closes else (), () if closes else (name,)))
     return status[1:]

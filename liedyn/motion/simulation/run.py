@@ -289,8 +289,10 @@ class Run(Surfaces):
         if len(self.contacts.index) and not self.integrator.stepping:
             table, kept = self.table, self.table.step <= k
             for p, c in np.argwhere((table.gap < -DEEPEST) & kept[:, None]):
-                raise self.failure(f"contact {self.contacts.names[c]!r} got {-table.gap[p, c]:.3g} deep at "
-                                   f"t = {table.t[p]:.6g} s without being caught: try a smaller dt")
+                got = (f"got {-table.gap[p, c]:.3g} m longer than it is" if self.contacts.cable[c] else
+                       f"got {-table.gap[p, c]:.3g} deep")
+                raise self.failure(f"{self.contacts.called(c)} {got} at t = {table.t[p]:.6g} s without being caught: "
+                                   "try a smaller dt")
             self.flies |= table.gap[kept][-1] > TOUCHING
             self.direction = self.row_directions[k].copy()
             self.put_directions()
@@ -332,7 +334,7 @@ class Run(Surfaces):
 
     def _instant(self, events, causes):
         """Treats all changes at one time, and sets which contacts are watched after it."""
-        self.count_event([event.name for event in events] or [f"{kind} {self.contacts.names[c]}" for kind, c in causes])
+        self.count_event([event.name for event in events] or [self.contacts.event(kind, c) for kind, c in causes])
         if self.integrator is self.settler and self.settler is not None and not events:
             return
         try:

@@ -35,9 +35,10 @@ class EventRecord:
     name : str
         Name of the event; for a unilateral constraint ``"contact <constraint>"`` where it closes or bounces,
         ``"release ..."`` where it opens, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold
-        it, ``"jam ..."`` where friction stops it at once (an impact without collision). All changes at one time are one
-        change of the state: their records share times and states, and the first record whose constraints have impulses
-        has the energy loss. In time-stepping each contact that closes has its own.
+        it, ``"jam ..."`` where friction stops it at once (an impact without collision). Of an inextensible cable the
+        first two are shown as "... becomes taut" and "... goes slack", unless they come from a file. All changes at one
+        time are one change of the state: their records share times and states, and the first record whose constraints
+        have impulses has the energy loss. In time-stepping each contact that closes has its own.
         ``"singular passage"`` where the constraints lose rank, exactly or nearly; it changes nothing, and adds no
         rows to the trajectory.
     q_before, v_before, q_after, v_after : ndarray
