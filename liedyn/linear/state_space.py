@@ -19,7 +19,7 @@ from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.texts import html_table, printable, text_table
-from liedyn.model.calls.boundary import as_floats
+from liedyn.model.calls.boundary import as_floats, require_usable
 from liedyn.model.remembered import LazyResult
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class LocalStateSpace(LazyResult):
         Raises
         ------
         InputError
-            A shape does not fit, or the second derivatives belong to a weighted sum.
+            A shape does not fit, a number is not finite, or the second derivatives belong to a weighted sum.
 
         Examples
         --------
@@ -239,6 +239,8 @@ class LocalStateSpace(LazyResult):
         """
         dx = as_floats("dx", dx, self.B.shape[-2])
         du = np.zeros((*dx.shape[:-1], self.B.shape[-1])) if du is None else as_floats("du", du, self.B.shape[-1])
+        for name, x in (("dx", dx), ("du", du)):
+            require_usable(name, x)
         rates = self.f0 + np.einsum("...ij,...j->...i", self.A, dx) + np.einsum("...ij,...j->...i", self.B, du)
         if self.second is None:
             return rates

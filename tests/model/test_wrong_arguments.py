@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.bridges.specialization.specialize import Specialized
 from liedyn.linear.state_space import LocalStateSpace
 
 FIVE_BAR, PANDA, DISK = ld.load("five_bar"), ld.load("panda"), ld.load("rolling_disk")
@@ -177,6 +178,16 @@ def stepper():
 @once
 def coupler():
     return ld.VirtualCoupler(PANDA, "panda_hand", None, 9.0, 1.0)
+
+
+@once
+def fast():
+    return ld.specialize(FIVE_BAR, at=HOME)
+
+
+@once
+def bucy():
+    return ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])
 
 
 def goal():
@@ -352,8 +363,10 @@ METHODS = {
     "Regulator.derivative": (regulator, dict(t=0.0, q=HOME, v=REST)),
     "Plan.__call__": (plan, dict(t=0.0, q=HOME, v=REST)),
     "MPC.__call__": (once(lambda: ld.MPC(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01)), dict(t=0.0, q=HOME, v=REST)),
-    "KalmanBucyFilter.rate": (once(lambda: ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])),
-                              dict(x=REST, y=HOME[:2], u=REST)),
+    "KalmanBucyFilter.rate": (bucy, dict(x=REST, y=HOME[:2], u=REST)),
+    "KalmanBucyFilter.measure": (bucy, dict(q=HOME, v=REST, u=REST)),
+    "KalmanBucyFilter.innovation": (bucy, dict(y=HOME[:2], x=REST, u=REST)),
+    "KalmanBucyFilter.disturbed": (bucy, dict(y=HOME[:2], noise=HOME[:2])),
     "KalmanFilter.measure": (kalman, dict(q=HOME, v=REST, u=REST)),
     "KalmanFilter.innovation": (kalman, dict(y=HOME[:2], x=REST, u=REST)),
     "KalmanFilter.disturbed": (kalman, dict(y=HOME[:2], noise=HOME[:2])),
@@ -375,6 +388,29 @@ METHODS = {
     "Identification.interval": (identified, dict(level=0.9)),
     "Identification.predict": (identified, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (model, dict(h=1e-3)),
+    "LocalStateSpace.taylor": (once(lambda: ld.linearize(FIVE_BAR, HOME, REST, REST, second=True)),
+                               dict(dx=REST, du=REST)),
+    "Specialized.rnea": (fast, dict(q=HOME, v=REST, a=REST)), "Specialized.aba": (fast, dict(q=HOME, v=REST, tau=REST)),
+    "Specialized.rnea_derivatives": (fast, dict(q=HOME, v=REST, a=REST)),
+    "Specialized.aba_derivatives": (fast, dict(q=HOME, v=REST, tau=REST)),
+    "Specialized.forward_dynamics": (fast, dict(q=HOME, v=REST, tau=REST)),
+    "Specialized.linearize": (fast, dict(q=HOME, v=REST, tau=REST, results=("A", "B"))),
+    "Robot.coordinate_index": (lambda: FIVE_BAR, dict(name="q1")),
+    "Robot.velocity_index": (lambda: FIVE_BAR, dict(name="q1")),
+    "Robot.loop_index": (lambda: FIVE_BAR, dict(name="pin")),
+    "Robot.virtual_index": (lambda: FIVE_BAR, dict(name=FIVE_BAR.virtual_names[0])),
+    "Sensitivity.eigenvalues": (once(lambda: ld.sensitivities(FIVE_BAR, HOME, REST, REST, second=True)),
+                                dict(by="states")),
+    "Regulator.bounded": (regulator, dict(u=REST, applied=REST)),
+    "TrackingRegulator.derivative": (tracking, dict(t=0.0, q=HOME, v=REST)),
+    "OptimalMotion.feedforward": (motion, dict(t=0.1, q=HOME, v=REST)),
+    "ExtendedKalmanFilter.predict": (extended, dict(u=REST)),
+    "MovingHorizonEstimator.disturbed": (windowed, dict(y=HOME[:2], noise=HOME[:2])),
+    "OutputFeedback.__call__": (once(lambda: ld.OutputFeedback(**output_feedback())), dict(t=0.0, q=HOME, v=REST)),
+    **{f"{kind}.{of}": (once(lambda kind=kind: getattr(ld, kind)(**CALLS[kind])),
+                        dict(robot=SOLID if kind == "DistanceTarget" else PANDA, q=ARM))
+       for kind in ("CenterOfMassTarget", "DirectionTarget", "DistanceTarget", "OrientationTarget", "PointTarget",
+                    "PoseTarget") for of in ("error", "jacobian")},
     "RunDerivatives.forward": (varied, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
     "RunDerivatives.adjoint": (varied, dict(q=REST, v=REST, t=np.zeros(3))),
     "OptimalMotion.at": (motion, dict(t=0.1)),
@@ -398,7 +434,7 @@ RESULTS = {"BaseParameters", "Branch", "Curvature", "Distances", "EventRecord", 
 def parameters(what):
     """Names of the arguments of something public: a function, a class, or ``class.method``."""
     owner, _, method = what.partition(".")
-    of = LocalStateSpace if owner == "LocalStateSpace" else getattr(ld, owner)
+    of = {"LocalStateSpace": LocalStateSpace, "Specialized": Specialized}.get(owner) or getattr(ld, owner)
     function = OTHERWISE.get(what) or (getattr(of, method) if method else of)
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [each.name for each in inspect.signature(function).parameters.values()
@@ -428,7 +464,8 @@ def is_sound(result):
     if isinstance(result, dict):
         return all(map(is_sound, result.values()))
     if dataclasses.is_dataclass(result) and hasattr(result, "A"):
-        return is_sound([result.A, result.B])
+        second = getattr(result, "second", None)
+        return is_sound([result.A, result.B, *([] if second is None else [second.f])])
     if hasattr(result, "lam"):
         return is_sound([result.a, result.lam])
     return not isinstance(result, numbers.Real) or result == result

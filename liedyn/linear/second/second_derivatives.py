@@ -18,7 +18,7 @@ from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, SingularConfigurationError, listed, of_the_batch
 from liedyn.mechanics.dynamics.forward_states import FEW
 from liedyn.mechanics.dynamics.state import State
-from liedyn.model.calls.boundary import as_floats
+from liedyn.model.calls.boundary import as_floats, require_usable
 from liedyn.model.packed import N_LINKS
 
 _REGISTERS = "liedyn.linear.second.second_in_lanes:second_registers"
@@ -57,6 +57,7 @@ def weights_for(second, lead, sizes):
     found = {}
     for name, weights in given.items():
         weights = as_floats(f"second weights of {name}", weights, sizes[name])
+        require_usable(f"second weights of {name}", weights)
         try:
             found[name] = np.broadcast_to(weights, (*lead, sizes[name])).reshape(-1, 1, sizes[name]).copy()
         except ValueError as error:

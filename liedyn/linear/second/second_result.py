@@ -31,7 +31,8 @@ class SecondDerivatives(LazyResult):
     Attributes
     ----------
     f : ndarray, shape (..., x, x + nu, x + nu), with weights (..., x + nu, x + nu)
-        Of the rates of the state, ydot and wdot.
+        Of the rates of the state, ydot and wdot. Those of a ball or free joint are rates of its displacement d from a
+        state that moves on with its velocity v0, as in A: v + [d, v0] + [d, v - v0] / 2 to second order.
     a : ndarray, shape (..., nv, x + nu, x + nu), with weights (..., x + nu, x + nu)
         Of all accelerations.
     lam : ndarray, shape (..., m, x + nu, x + nu), with weights (..., x + nu, x + nu)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.machine.arguments import floats
+from liedyn.machine.arguments import floats, number
 from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
 from liedyn.mechanics.constraints.loops import closure_error, velocity_error
@@ -180,7 +180,7 @@ class OptimalMotion(Trajectory):
         Raises
         ------
         InputError
-            The motion was loaded from a file.
+            t is not a finite number, or the motion was loaded from a file.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class OptimalMotion(Trajectory):
         if self._plan is None:
             raise InputError("a motion from a file has its rows only: motion.t, motion.u")
         transcription, z, _ = self._plan
-        part = min(max(t / self.duration, 0.0), 1.0)
+        part = min(max(number("t", t) / self.duration, 0.0), 1.0)
         k = interval_of(transcription, np.array([part]))
         return transcription.inputs(z, k, share(transcription, k, np.array([part])))[0]
 
