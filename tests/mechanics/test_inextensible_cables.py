@@ -250,10 +250,6 @@ def test_files_edits_and_what_is_refused(tmp_path):
     with pytest.raises(ModelError, match="cable 'x', path: unknown 'othr', did you mean 'other'"):
         b.build()
     robot = bob()
-    with pytest.raises(InputError, match="inextensible cables are not known: 'string'"):
-        ld.sensitivities(robot, [0, -L, 0], np.zeros(3), tau=np.zeros(3), parameters=["mass:bob"])
-    with pytest.raises(InputError, match="cables are not known: 'string'"):
-        _ = ld.linearize(robot, [0, -L, 0], np.zeros(3), np.zeros(3), second=True).second.f
     with pytest.raises(SingularConfigurationError, match="its points coincide"):
         ld.forward_dynamics(robot.switched(string="sticking"), np.zeros(3), np.zeros(3), np.zeros(3))
 

@@ -5,17 +5,18 @@ with the position p and the axle d (`liedyn.mechanics.constraints.families.conta
 velocities and multipliers make a number that depends on the displacement y of side b relative to side a, on x and on
 its rate. Its derivatives by these are wrenches in C, which are found along the six unit twists, with their variations,
 by the rows on jets of one order more. From there on a contact is a cut joint whose wrenches vary
-(`liedyn.linear.second.adjoint_cuts`).
+(`liedyn.linear.second.adjoint_cuts`). Cables are called from here too (`liedyn.linear.second.adjoint_cables`).
 """
 from numba import types
 
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add6, cross, scale, scale6, sub6
+from liedyn.linear.second.adjoint_cables import add_cable, hold_cable, is_cable, vary_cable
 from liedyn.linear.second.adjoint_cuts import (
-    ROW_WEIGHTS, adjoints_of_sides, carry_down, push_sides, rate, still, target_twist, value,
+    WEIGHED, adjoints_of_sides, carry_down, push_sides, rate, still, target_twist, value,
 )
-from liedyn.linear.second.adjoint_recursion import Weighed, weighed_twist
+from liedyn.linear.second.adjoint_recursion import weighed_twist
 from liedyn.linear.sensitivity.contact_sensitivity import varied_rows
-from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.mechanics.constraints.constraint_rows import others
 from liedyn.mechanics.constraints.families.contact import contact, contact_wrench, sizes_of
@@ -27,8 +28,6 @@ from liedyn.mechanics.tree.tangent_recursion import ADDED, variation_of
 from liedyn.model.constraint_records import (
     CONTACT, family_of, is_active, loop_count, loop_kind, loop_links, present_rows,
 )
-
-WEIGHED = group(Weighed, VECTOR, ROW_WEIGHTS, ROW_WEIGHTS, *[VECTOR] * 4)
 
 
 @inline
@@ -163,6 +162,8 @@ def add_contacts(model, world, lam, weighed):
                 (in_world(C, found[0]), in_world(C, found[1]), in_world(C, found[2]), in_world(C, found[3])), moved,
                 (still(v[0]), still(a[0]), still(w_a)), (still(v[1]), still(a[1]), still(w_b)))
             push_sides(SCALAR, value, model, l, moved, found, target_twist(SCALAR, model, world, l), weighed.adjoints)
+        elif is_cable(model, l):
+            add_cable(model, l, world, lam, weighed)
 
 
 @others(VECTOR, types.UniTuple(VECTOR, 2), WEIGHED, types.int64, VECTOR, MATRIX)
@@ -199,6 +200,8 @@ def vary_contacts(model, world, multipliers, weighed, b, variations, of_lam):
             of_w = rows_along((kind, L, r), place, ZERO6, along((w_r, w_2), ZERO6), no_rate)
             for k in range(rows[1]):
                 store(LANES, of_lam, of_lam.shape[1] // WIDTH * (rows[0] + k) + b, splat(LANES, 0.0) + of_w[k][0][2])
+        elif is_cable(model, l):
+            vary_cable(model, l, world, multipliers, weighed, b, variations, of_lam)
 
 
 @others(VECTOR, WEIGHED)
@@ -208,5 +211,7 @@ def hold_contacts(model, world, weighed):
         if is_contact(model, l):
             L, r, p, d, C = contact(model, world, l)
             sizes = sizes_of(present_rows(model, l), weighed.rows.residual)
-            carry_down(SCALAR, model, l, Ad_dual_inverse(C, contact_wrench(loop_kind(model, l), L, r, p, d, sizes)),
-                       weighed.adjoints)
+            F = Ad_dual_inverse(C, contact_wrench(loop_kind(model, l), L, r, p, d, sizes))
+            carry_down(SCALAR, model, loop_links(model, l), F, weighed.adjoints)
+        elif is_cable(model, l):
+            hold_cable(model, l, world, weighed)

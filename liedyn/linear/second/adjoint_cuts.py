@@ -20,7 +20,7 @@ The same for the coordinates of cut joints, whose velocities are other component
 from collections import namedtuple
 
 from liedyn.lie.algebra import Ad, Ad_dual, Ad_dual_inverse, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
-from liedyn.linear.second.adjoint_recursion import LINK, OF_A, OF_Q, OF_V, OF_W, push, weighed_twist
+from liedyn.linear.second.adjoint_recursion import LINK, OF_A, OF_Q, OF_V, OF_W, Weighed, push, weighed_twist
 from liedyn.machine.compiled.jit import VECTOR, group, inline, kernel_in_place
 from liedyn.machine.simd.lanes import LANES, SCALAR
 from liedyn.mechanics.constraints.cut_joints import loop_frames
@@ -39,6 +39,8 @@ RowWeights = namedtuple("RowWeights", "phi psi residual")
 """Weights of the accelerations, the velocities and the residuals of the constraints, or of the coordinates of cut
 joints."""
 ROW_WEIGHTS = group(RowWeights, *[VECTOR] * 3)
+WEIGHED = group(Weighed, VECTOR, ROW_WEIGHTS, ROW_WEIGHTS, *[VECTOR] * 4)
+"""Types, for `liedyn.machine.compiled.jit.late`."""
 
 # numbers of each cut joint for its variations: frame; twists, accelerations and mu-twists of the sides; wrenches on
 # side b, and of_v on side a
@@ -145,20 +147,26 @@ def push_sides(lane, part, model, l, moved, found, target, links):
     A target that moves side a relative to its link with the twist `target` adds its bracket with it to the
     acceleration of a.
     """
+    links_of, on_a = loop_links(model, l), wrench_back(pair_neg(found[0][0]), moved[0])
+    push_between(lane, part, links_of, moved, found, links)
+    if has_target(model, l):
+        push(lane, links, links_of[0], OF_V, minus_ad_dual(target, part(on_a)))
+
+
+@inline
+def push_between(lane, part, between, moved, found, links):
+    """`push_sides` for two links (a, b), neither of which has a target."""
     (of_a, of_v, of_w, of_q), of_v_a = found
-    (link_a, link_b), (M, D) = loop_links(model, l), moved
+    (link_a, link_b), (M, D) = between, moved
     away = neg6(D)
     push(lane, links, link_b, OF_A, part(wrench_back(of_a, away)))
     push(lane, links, link_b, OF_V, part(wrench_back(of_v, away)))
     push(lane, links, link_b, OF_W, part(wrench_back(of_w, away)))
     push(lane, links, link_b, OF_Q, part(wrench_back(of_q, away)))
-    on_a = wrench_back(pair_neg(of_a), M)
-    push(lane, links, link_a, OF_A, part(on_a))
+    push(lane, links, link_a, OF_A, part(wrench_back(pair_neg(of_a), M)))
     push(lane, links, link_a, OF_V, part(wrench_back(of_v_a, M)))
     push(lane, links, link_a, OF_W, part(wrench_back(pair_neg(of_w), M)))
     push(lane, links, link_a, OF_Q, part(wrench_back(pair_neg(of_q), M)))
-    if has_target(model, l):
-        push(lane, links, link_a, OF_V, minus_ad_dual(target, part(on_a)))
 
 
 @inline
@@ -351,10 +359,10 @@ def push_cuts(lane, model, virtual, weighed, variations):
 
 
 @inline
-def carry_down(lane, model, l, H, adjoints):
-    """Add the wrench H on side b of constraint l, and the opposite one on side a, to of_q of all links from there to
-    the ground."""
-    link_a, link_b = loop_links(model, l)
+def carry_down(lane, model, between, H, adjoints):
+    """Add the wrench H on the second of two links, and the opposite one on the first, to of_q of all links from there
+    to the ground."""
+    link_a, link_b = between
     while link_b >= 0:
         accumulate6(lane, adjoints, LINK * link_b + OF_Q, H)
         link_b = parent(model, link_b)
@@ -370,4 +378,5 @@ def hold_cuts(lane, model, world, virtual, weighed):
     for l in range(loop_count(model)):
         if counts(model, l, virtual):
             C = rows_in(lane, model, world, l, virtual)[1]
-            carry_down(lane, model, l, wrench_of(lane, model, l, virtual, C, weights.residual), weighed.adjoints)
+            carry_down(lane, model, loop_links(model, l), wrench_of(lane, model, l, virtual, C, weights.residual),
+                       weighed.adjoints)

@@ -85,8 +85,6 @@ def require_known(robot, elements=False):
         if each.kind == "custom" and each.name in robot.active:
             raise InputError(f"constraint {each.name!r} is a user's function with first derivatives only: its second "
                              "derivatives are not known")
-        if each.kind == "cable" and each.name in robot.active:
-            raise InputError(f"second derivatives of the rows of cables are not known: {each.name!r}")
 
 
 def _require_fixed(robot):

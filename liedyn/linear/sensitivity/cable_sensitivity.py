@@ -6,18 +6,30 @@ order as the points do. The length varies by them,
 
     L_1 = g . p_1        L_2 = g . p_2        L_12 = g . p_12 + g_2 . p_1
 
-summed over both points; its rate is the sum of g . dp/dt.
+summed over both points; its rate is the sum of g . dp/dt. That of a cable that does not stretch is the row of a
+constraint: on jets in time too it has the acceleration, and the tension is its multiplier.
 """
+from numba import types
+
 from liedyn.lie.algebra import rotate, sub
-from liedyn.linear.sensitivity.contact_sensitivity import joined, quadruple_of
-from liedyn.linear.sensitivity.link_sensitivity import displacement_of, motion_of, push
+from liedyn.linear.sensitivity import parameter_jets as jets
+from liedyn.linear.sensitivity.changes import LENGTH_AT, number_change, of_loop
+from liedyn.linear.sensitivity.contact_sensitivity import force_of, joined, place_variations, quadruple_of
+from liedyn.linear.sensitivity.link_sensitivity import PASSES, displacement_of, motion_of, push, rate_of
+from liedyn.linear.sensitivity.parameter_jets import paired
 from liedyn.linear.sensitivity.second_order_sensitivity import (
     carried_back, minus, negative, out_of, place_moved_by, relative, seen_in, wrench_carried_back,
 )
-from liedyn.machine.compiled.jit import inline
-from liedyn.mechanics.constraints.cable_lengths import followed_up, gradients
-from liedyn.mechanics.constraints.families.cable import piece
-from liedyn.mechanics.constraints.jets import jet_add, jet_cross, jet_dot, jet_scale, sum_of
+from liedyn.linear.sensitivity.two_frames import ROWS, put_row, relative_motion
+from liedyn.machine.compiled.jit import VECTOR, inline, late
+from liedyn.mechanics.constraints.cable_lengths import gradients, gradients_on
+from liedyn.mechanics.constraints.families.cable import piece, piece_at, piece_count
+from liedyn.mechanics.constraints.jets import followed_up, jet_add, jet_cross, jet_dot, jet_scale, sum_of
+from liedyn.model.constraint_records import loop_rows
+from liedyn.model.kinds import CABLE
+from liedyn.model.packed_records import MODEL
+
+gradients_to_third_order = gradients_on(jets)
 
 
 @inline
@@ -63,3 +75,39 @@ def pull_piece(passes, varied, f):
     (a, b, c), C, at_p, at_q = varied
     pull_end(passes, a, c, C, f, at_p)
     pull_end(passes, b, c, C, f, at_q)
+
+
+@inline
+def state_of(model, world, passes, i):
+    """Displacement, twist and acceleration of link i."""
+    return displacement_of(passes, i), motion_of(passes, i), rate_of(model, world, passes, i)
+
+
+@inline
+def moving_end(model, world, passes, i, c, F, p):
+    """Point p of link i, seen from link c, and its velocity, on jets in time and in both directions."""
+    M, _, x, x_dot = relative_motion(
+        CABLE, False, F, state_of(model, world, passes, c), state_of(model, world, passes, i))
+    speed = quadruple_of(x, 1)
+    return paired(*place_variations(p, F, M), *speed), paired(*speed, *quadruple_of(x_dot, 1))
+
+
+@late(MODEL, types.int64, VECTOR, types.UniTuple(VECTOR, 3), types.int64, PASSES, ROWS)
+def vary_cable_row(model, l, world, multipliers, b, passes, rows):
+    """The row of a cable that does not stretch, and its wrenches on the links, for multipliers and their variations
+    along directions 1 and 2."""
+    r = loop_rows(model, l)[0]
+    tension, longer = force_of(*multipliers, r, 1, 0), number_change(passes.spread, of_loop(model, l, LENGTH_AT))
+    moved, zero = -longer, 0.0 * longer
+    row = (0.0, 0.0, zero, zero), (0.0, 0.0, zero, zero)
+    for k in range(piece_count(model, l)):
+        at = piece_at(model, l, k)
+        (i, j, c), (P, Q), (p, q) = piece(model, world, at)
+        p, x = moving_end(model, world, passes, i, c, P, p)
+        q, y = moving_end(model, world, passes, j, c, Q, q)
+        e_p, e_q = gradients_to_third_order(model.floats, at, p, q)
+        row = jets.sum_of(row, jets.sum_of(jets.jet_dot(e_p, x), jets.jet_dot(e_q, y)))
+        moved = moved + followed_up(0.0, e_p[0], e_q[0], p[0], q[0])[2]
+        pull_piece(passes, piece_of(model, at, world, passes), tension)
+    (_, _, psi, phi), (_, _, psi_mixed, phi_mixed) = row
+    put_row(rows, r, b, moved, (psi, psi_mixed), (phi, phi_mixed))

@@ -27,9 +27,9 @@ from liedyn.linear.sensitivity.contact_sensitivity import (
 )
 from liedyn.linear.sensitivity.law_sensitivity import SLOPES
 from liedyn.linear.sensitivity.link_sensitivity import (
-    FLOATS, LANED, Passes, add_to, gather_forces, vary_links,
+    FLOATS, LANED, PASSES, Passes, add_to, gather_forces, vary_links,
 )
-from liedyn.linear.sensitivity.row_sensitivity import ALONG, PASSES
+from liedyn.linear.sensitivity.row_sensitivity import ALONG
 from liedyn.linear.sensitivity.second_order_sensitivity import (
     displacement_in, inverse_jacobian_times, moved_with, out_of, place_moved_by, rotation_vector,
 )

@@ -21,7 +21,7 @@ from liedyn.linear.sensitivity.changes import (
 from liedyn.linear.sensitivity.second_order_sensitivity import (
     bracket, carried, combined, dual_bracket, momentum, plus, power, rotation_vector, wrench_carried,
 )
-from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.compiled.jit import VECTOR, group, inline, kernel_in_place
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.mechanics.tree.joints import has_rotation_spring, spring_rotation, spring_shift
 from liedyn.mechanics.tree.kinematics import S, acceleration_of, world_pose
@@ -41,6 +41,9 @@ parameter; and the mixed variations of q and v, padded."""
 
 Passes = namedtuple("Passes", "spread floats lanes")
 """Workspace of a pass: changes by the parameters, and variations of each link, parts of direction 2 in registers."""
+
+PASSES = group(Passes, *[VECTOR] * 3)
+"""Their type, for `liedyn.machine.compiled.jit.late`."""
 
 # floats and registers of each link: displacement, then twist, acceleration and wrench; two of four parts each
 FLOATS, LANED = 42, 48

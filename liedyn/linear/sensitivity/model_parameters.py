@@ -255,7 +255,7 @@ def _sizes(each):
     inside = -1.0 if each.radius < 0.0 else 1.0
     if CONSTRAINT_KINDS[each.kind].coefficients:
         return [("offset", LENGTH, 1.0)]
-    if each.kind == "distance":
+    if each.kind in ("distance", "cable"):
         return [("length", LENGTH, 1.0)]
     if each.kind in ("on_cylinder", "on_circle"):
         return [("radius", LENGTH, 1.0)]

@@ -5,7 +5,6 @@ Each operation is that of `jets` on the first part, and its derivative by the pr
 """
 from liedyn.machine.compiled.jit import inline
 from liedyn.mechanics.constraints import jets as of_time
-from liedyn.mechanics.constraints.jets import sum_of
 
 
 @inline
@@ -46,13 +45,21 @@ def _product(function, add):
 
 jet_add, jet_sub = _sum(of_time.jet_add), _sum(of_time.jet_sub)
 jet_scale, jet_cross = (_product(each, of_time.jet_add) for each in (of_time.jet_scale, of_time.jet_cross))
-jet_dot = _product(of_time.jet_dot, sum_of)
+jet_dot = _product(of_time.jet_dot, of_time.sum_of)
 jet_component, jet_across, jet_zero = map(_linear, (of_time.jet_component, of_time.jet_across, of_time.jet_zero))
+
+
+sum_of, times = _sum(of_time.sum_of), _product(of_time.times, of_time.sum_of)
 
 
 @inline
 def jet_multiple(c, a):
     return of_time.jet_multiple(c, a[0]), of_time.jet_multiple(c, a[1])
+
+
+@inline
+def jet_lowered(s, c):
+    return of_time.jet_lowered(s[0], c), s[1]
 
 
 @inline
@@ -62,3 +69,30 @@ def jet_unit(a):
     inverse = of_time.jet_inverse_root(size)
     across = of_time.jet_sub(a[1], of_time.jet_scale(of_time.jet_dot(n, a[1]), n))
     return n, of_time.jet_scale(inverse, across)
+
+
+@inline
+def jet_inverse_root(s):
+    """f = 1 / sqrt(s) of a number, with the derivative -f^3 s_1 / 2."""
+    f = of_time.jet_inverse_root(s[0])
+    return f, of_time.times(of_time.times(f, of_time.times(f, f)), of_time.times((-0.5, 0.0, 0.0, 0.0), s[1]))
+
+
+@inline
+def jet_root(s):
+    """sqrt(s) of a number, with the derivative s_1 / (2 sqrt(s))."""
+    half = of_time.times((0.5, 0.0, 0.0, 0.0), s[1])
+    return of_time.jet_root(s[0]), of_time.times(of_time.jet_inverse_root(s[0]), half)
+
+
+@inline
+def followed_up(f, f_p, f_q, p, q):
+    """A number f(p, q), from its value and its gradients."""
+    return (of_time.followed_up(f, f_p[0], f_q[0], p[0], q[0]),
+            of_time.sum_of(of_time.jet_dot(f_p[0], p[1]), of_time.jet_dot(f_q[0], q[1])))
+
+
+@inline
+def value_of(a):
+    """The value alone."""
+    return a[0][0]

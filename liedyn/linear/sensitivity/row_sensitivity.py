@@ -1,18 +1,20 @@
 """Rows of the constraints and their wrenches, varied in two directions to second order.
 
 One set of kernels for all kinds, as `liedyn.mechanics.constraints.constraint_rows` has to first order; those of
-contacts are compiled for the first robot with contacts. Custom rows have first derivatives only
+contacts are compiled for the first robot with contacts, those of cables
+for the first one with a taut cable. Custom rows have first derivatives only
 (`liedyn.linear.sensitivity.sensitivity_columns`).
 """
 from numba import types
 
 from liedyn.lie.algebra import Ad_inverse, add6, compose
 from liedyn.lie.exponential import inverse
+from liedyn.linear.sensitivity.cable_sensitivity import vary_cable_row
 from liedyn.linear.sensitivity.changes import LENGTH_AT, number_change, of_loop
 from liedyn.linear.sensitivity.contact_sensitivity import vary_contact
-from liedyn.linear.sensitivity.link_sensitivity import Along, Columns, Passes
+from liedyn.linear.sensitivity.link_sensitivity import PASSES, Along, Columns
 from liedyn.linear.sensitivity.second_order_sensitivity import out_of
-from liedyn.linear.sensitivity.two_frames import Rows, push_sides, put_row, relative_motion, sides
+from liedyn.linear.sensitivity.two_frames import ROWS, push_sides, put_row, relative_motion, sides
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.mechanics.constraints.cut_joints import loop_frames
@@ -22,13 +24,12 @@ from liedyn.model.constraint_records import (
     CONTACT, CUSTOM, family_of, is_active, is_cut, loop_count, loop_integer, loop_kind, loop_pitch, loop_rows,
     loop_virtuals,
 )
+from liedyn.model.kinds import CABLE
 from liedyn.model.packed import LOOP_COEFFICIENTS
 from liedyn.model.packed_records import MODEL, dof_total, zero6
 
 ALONG = group(Along, group(Columns, *[VECTOR] * 4), group(Columns, *[MATRIX] * 4), MATRIX, MATRIX)
-PASSES = group(Passes, *[VECTOR] * 3)
-ROWS = group(Rows, *[MATRIX] * 5)
-"""Types, for `liedyn.machine.compiled.jit.late`."""
+"""Its type, for `liedyn.machine.compiled.jit.late`."""
 
 
 @inline
@@ -107,5 +108,7 @@ def vary_others(model, work, multipliers, along, b, passes, rows, force):
             continue
         if family_of(model, l) == CONTACT:
             vary_contact(model, l, work, multipliers, b, passes, rows)
+        elif loop_kind(model, l) == CABLE:
+            vary_cable_row(model, l, work, multipliers, b, passes, rows)
         elif family_of(model, l) != CUSTOM:
             vary_coupling(model, l, multipliers[2], along, b, passes.spread, rows, force)

@@ -283,7 +283,6 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
     if watches(robot):  # contacts in the modes of these states; linearize has checked that all states have the same
         robot, contacts = _settled(robot, *(x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau)),
                                    rank_tolerance)
-    _refuse_cables(robot)
     q, v, a, lam, K, S, rank = (np.reshape(x, (count, *np.shape(x)[len(lead):])) for x in (
         model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
     y, w, R_y, R_w = _choices(robot, model, K, S)
@@ -328,13 +327,6 @@ def _chunk(robot, columns, parameters):
     return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
 
 
-def _refuse_cables(robot):
-    """InputError if an inextensible cable is taut."""
-    if names := [each.name for each in robot.model.constraints if each.kind == "cable" and each.name in robot.active]:
-        raise InputError("second derivatives of the lengths of inextensible cables are not known: "
-                         f"{listed(names)} of {robot.name!r}")
-
-
 def _part(slopes, part):
     return None if slopes is None else slopes._replace(rows=slopes.rows[part], by_numbers=slopes.by_numbers[part])
 
@@ -344,8 +336,6 @@ def without_second_derivatives(robot):
     for each in robot.model.constraints:
         if each.kind == "custom" and each.name in robot.active:
             return f"custom constraint {shown(each.name)}: its functions give first derivatives only"
-        if each.kind == "cable" and each.name in robot.active:
-            return f"inextensible cable {shown(each.name)}, of whose length first derivatives only are known"
     for each in robot.model.elements:
         if each.law == "function":
             return f"force element {shown(each.name)}, whose law is a function that gives first slopes only"
@@ -362,9 +352,11 @@ def _require_known(robot, names, changes):
                 kind == SHIFT or kind in GEOMETRIC and what == k for kind, what, _ in of_elements)]
             _refuse(bad, f"force element {shown(each.name)}", "law is a function that gives first slopes only")
     displaced = body_displacements(robot)
-    for each in (*robot.model.elements, *robot.model.actuators):
-        if getattr(getattr(each, "measure", None), "kind", "") == "cable":
-            at = {robot.body_index(body) for body in each.measure.bodies if body != GROUND}
+    measures = [getattr(each, "measure", None) for each in (*robot.model.elements, *robot.model.actuators)]
+    taut = [each for each in robot.model.constraints if each.name in robot.active]
+    for each in (*measures, *taut):
+        if getattr(each, "kind", "") == "cable":
+            at = {robot.body_index(body) for body in each.bodies if body != GROUND}
             bad = [name for name in names if at & displaced.get(name, {}).keys()]
             if bad:
                 raise InputError(f"sensitivities by {listed(bad)} would displace points of cable {shown(each.name)} on "

@@ -17,7 +17,7 @@ from liedyn.linear.sensitivity.second_order_sensitivity import (
     bracket, carried, carried_back, combined, constant_in, minus, negative, plus, relative, seen_in, wrench_carried,
     wrench_carried_back,
 )
-from liedyn.machine.compiled.jit import inline
+from liedyn.machine.compiled.jit import MATRIX, group, inline
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.mechanics.constraints.cut_joints import loop_frames
 from liedyn.mechanics.constraints.relative import followed
@@ -27,6 +27,9 @@ from liedyn.model.packed_records import get6, zero6
 
 Rows = namedtuple("Rows", "g psi phi psi_mixed phi_mixed")
 """Variations of residuals, velocities and accelerations of the rows along direction 2, and the mixed ones, padded."""
+
+ROWS = group(Rows, *[MATRIX] * 5)
+"""Their type, for `liedyn.machine.compiled.jit.late`."""
 
 
 @inline

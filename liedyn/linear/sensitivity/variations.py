@@ -23,9 +23,9 @@ from liedyn.linear.sensitivity.link_sensitivity import (
     FLOATS, LANED, Along, Columns, Passes, add_joint_forces, gather_forces, vary_links,
 )
 from liedyn.linear.sensitivity.row_sensitivity import (
-    ALONG, ROWS, put_multipliers, vary_cuts, vary_others, vary_readers,
+    ALONG, put_multipliers, vary_cuts, vary_others, vary_readers,
 )
-from liedyn.linear.sensitivity.two_frames import Rows
+from liedyn.linear.sensitivity.two_frames import ROWS, Rows
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
 from liedyn.machine.linalg.gauss_jordan import clear
 from liedyn.machine.simd.lanes import SCALAR, WIDTH, load, take_matrix, take_vector

@@ -225,9 +225,12 @@ def _of_derivatives(loop):
                outputs=["wrench:floor"])
     yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
     yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
-    # second derivatives: without contacts, with one that sticks, with force elements on cut joints and a cable
-    for robot in loop, _sled(), sprung:
+    # second derivatives: without contacts, with one that sticks, with force elements on cut joints and a cable, with a
+    # taut cable that does not stretch
+    bob = _bob()
+    for robot in loop, _sled(), sprung, bob:
         yield call("linearize", robot, robot.home, *np.zeros((2, robot.nv)), second=True)
+    yield call("sensitivities", bob, bob.home, *np.zeros((2, bob.nv)), parameters=["length:*"])
     yield call("linearize", loop, np.tile(loop.home, (WIDTH, 1)), *np.zeros((2, WIDTH, loop.nv)), second=True)
 
 

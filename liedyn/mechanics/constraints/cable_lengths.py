@@ -33,10 +33,7 @@ import math
 from liedyn.lie.algebra import cross, dot, scale, sub
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.simd.lanes import SCALAR
-from liedyn.mechanics.constraints.jets import (
-    composed, constant, jet_across, jet_add, jet_component, jet_cross, jet_dot, jet_inverse_root, jet_multiple,
-    jet_scale, jet_sub, jet_unit, jet_zero, sum_of, times,
-)
+from liedyn.mechanics.constraints import jets
 from liedyn.model.cable_paths import BELT, CYLINDER, RADIUS, SENSE, SHORTEST, SIDE, SIDE_AT, SPHERE, STRAIGHT
 from liedyn.model.packed_records import get3
 
@@ -152,50 +149,48 @@ def piece_length(numbers, at, p, q):
 # ---- on jets
 
 
-@inline
-def jet_root(s):
-    """sqrt(s) of a number."""
-    root = math.sqrt(s[0])
-    return composed(root, 0.5 / root, -0.25 / (root * s[0]), s)
+def gradients_on(on):
+    """Gradients of lengths on jets; `on` is the module of the jets' algebra (`liedyn.mechanics.constraints.jets`)."""
+    add, sub, scale, multiple, dot, cross = (
+        on.jet_add, on.jet_sub, on.jet_scale, on.jet_multiple, on.jet_dot, on.jet_cross)
+    sum_of, times, root, inverse_root = on.sum_of, on.times, on.jet_root, on.jet_inverse_root
+    component, unit, across, constant, zero = on.jet_component, on.jet_unit, on.jet_across, on.constant, on.jet_zero
+    followed_up, value_of = on.followed_up, on.value_of
+
+    @inline
+    def tangent(R, p, n):
+        """(sqrt(|p|^2 - R^2) p + R p x n) / |p|^2."""
+        square = dot(p, p)
+        inverse = inverse_root(square)
+        along = scale(root(on.jet_lowered(square, R * R)), p)
+        return scale(times(inverse, inverse), add(along, multiple(R, cross(p, n))))
+
+    @inline
+    def round_gradients(L_2, R, n, p, q, rise):
+        """Gradients of L by p and q, which lie across n; R has the sign s, and `rise` is the way along n."""
+        e_p, e_q = tangent(R, p, n), tangent(-R, q, n)
+        flat = followed_up(L_2, e_p, e_q, p, q)
+        inverse = inverse_root(sum_of(times(flat, flat), times(rise, rise)))
+        level, along = times(flat, inverse), scale(times(rise, inverse), n)
+        return sub(scale(level, e_p), along), add(scale(level, e_q), along)
+
+    @inline
+    def gradients(numbers, at, p, q):
+        """Gradients by p and q of the length of the piece at numbers[at:]."""
+        if numbers[at] == BELT:
+            u = tangent(-numbers[at + RADIUS], across(sub(q, p)), constant(AXIS))
+            return multiple(-1.0, u), u
+        s, L_2, is_round = way(numbers, at, value_of(p), value_of(q))
+        if not is_round:
+            e = unit(sub(q, p))
+            return multiple(-1.0, e), e
+        if numbers[at] == CYLINDER:
+            return round_gradients(L_2, s * numbers[at + RADIUS], constant(AXIS), across(p), across(q),
+                                   component(sub(q, p), 2))
+        return round_gradients(L_2, s * numbers[at + RADIUS], unit(cross(p, q)), p, q, zero(p))
+
+    return gradients
 
 
-@inline
-def tangent(R, p, n):
-    """(sqrt(|p|^2 - R^2) p + R p x n) / |p|^2."""
-    square = jet_dot(p, p)
-    inverse = jet_inverse_root(square)
-    along = jet_scale(jet_root((square[0] - R * R, square[1], square[2], square[3])), p)
-    return jet_scale(times(inverse, inverse), jet_add(along, jet_multiple(R, jet_cross(p, n))))
-
-
-@inline
-def followed_up(L_2, e_p, e_q, p, q):
-    """The jet of L_2, from its value and its gradients."""
-    return (L_2, dot(e_p[0], p[1]) + dot(e_q[0], q[1]), dot(e_p[0], p[2]) + dot(e_q[0], q[2]),
-            dot(e_p[2], p[1]) + dot(e_p[0], p[3]) + dot(e_q[2], q[1]) + dot(e_q[0], q[3]))
-
-
-@inline
-def round_gradients(L_2, R, n, p, q, rise):
-    """Gradients of L by p and q, which lie across n; R has the sign s, and `rise` is the way along n."""
-    e_p, e_q = tangent(R, p, n), tangent(-R, q, n)
-    flat = followed_up(L_2, e_p, e_q, p, q)
-    inverse = jet_inverse_root(sum_of(times(flat, flat), times(rise, rise)))
-    level, along = times(flat, inverse), jet_scale(times(rise, inverse), n)
-    return jet_sub(jet_scale(level, e_p), along), jet_add(jet_scale(level, e_q), along)
-
-
-@inline
-def gradients(numbers, at, p, q):
-    """Gradients by p and q of the length of the piece at numbers[at:]."""
-    if numbers[at] == BELT:
-        u = tangent(-numbers[at + RADIUS], jet_across(jet_sub(q, p)), constant(AXIS))
-        return jet_multiple(-1.0, u), u
-    s, L_2, is_round = way(numbers, at, p[0], q[0])
-    if not is_round:
-        e = jet_unit(jet_sub(q, p))
-        return jet_multiple(-1.0, e), e
-    if numbers[at] == CYLINDER:
-        return round_gradients(L_2, s * numbers[at + RADIUS], constant(AXIS), jet_across(p), jet_across(q),
-                               jet_component(jet_sub(q, p), 2))
-    return round_gradients(L_2, s * numbers[at + RADIUS], jet_unit(jet_cross(p, q)), p, q, jet_zero(p))
+gradients = gradients_on(jets)
+"""The gradients as jets; derivatives are floats or lanes, as those of the points."""

@@ -86,6 +86,12 @@ def jet_across(a):
 
 
 @inline
+def jet_lowered(s, c):
+    """The number s less a constant."""
+    return s[0] - c, s[1], s[2], s[3]
+
+
+@inline
 def jet_zero(a):
     """The number zero as a jet, with parts that are floats or lanes as those of a vector."""
     return 0.0, 0.0, 0.0 * a[2][0], 0.0 * a[3][0]
@@ -106,6 +112,26 @@ def jet_inverse_root(s):
 
 
 @inline
+def jet_root(s):
+    """sqrt(s) of a number."""
+    root = math.sqrt(s[0])
+    return composed(root, 0.5 / root, -0.25 / (root * s[0]), s)
+
+
+@inline
 def jet_unit(a):
     """a / |a|."""
     return jet_scale(jet_inverse_root(jet_dot(a, a)), a)
+
+
+@inline
+def followed_up(f, f_p, f_q, p, q):
+    """A number f(p, q), from its value and its gradients."""
+    return (f, dot(f_p[0], p[1]) + dot(f_q[0], q[1]), dot(f_p[0], p[2]) + dot(f_q[0], q[2]),
+            dot(f_p[2], p[1]) + dot(f_p[0], p[3]) + dot(f_q[2], q[1]) + dot(f_q[0], q[3]))
+
+
+@inline
+def value_of(a):
+    """The value alone."""
+    return a[0]
