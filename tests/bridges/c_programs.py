@@ -1,11 +1,15 @@
 """Generated C, compiled by the gcc of this machine with sanitizers, or by another compiler, and run on many states in
 one process.
 """
+import functools
+import hashlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -76,6 +80,27 @@ def zig():
     return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
 
 
+@functools.cache
+def _version(*compiler):
+    return subprocess.run([*compiler, "--version"], capture_output=True, check=True).stdout
+
+
+def kept_program(compiler, flags, sources, headers=()):
+    """The file that a compiler makes of sources: in the cache of the tests, where the next run finds it.
+
+    Its name is a hash of all that it depends on: files, flags, and version of the compiler.
+    """
+    parts = [compiler, _version(*compiler), flags, *(Path(file).read_bytes() for file in (*sources, *headers))]
+    folder = Path(os.environ.get("LIEDYN_CACHE_DIR") or Path(sources[0]).parent) / "programs"
+    program = folder / hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        new = program.with_suffix(f".{os.getpid()}")
+        subprocess.run([*compiler, *flags, *map(str, sources), "-o", str(new), "-lm"], check=True)
+        os.replace(new, program)  # another process sees all of it or nothing
+    return program
+
+
 class Compiled:
     """The functions of a generated folder.
 
@@ -108,8 +133,8 @@ class Compiled:
         calls = "".join(self._call(name, *both) for name, both in self.arguments.items())
         (folder / "driver.c").write_text(DRIVER.format(prefix=self.prefix, functions=calls))
         source = next(file for file in files if file.endswith(".c") and not file.endswith("main.c"))
-        subprocess.run([*(compiler or [gcc()]), *FLAGS, *(flags or ("-O1", *SANITIZERS)), source,
-                        str(folder / "driver.c"), "-o", str(folder / "driver"), "-lm"], check=True)
+        self.program = kept_program([*(compiler or [gcc()])], [*FLAGS, *(flags or ("-O1", *SANITIZERS))],
+                                    [source, folder / "driver.c"], [header])
 
     def _call(self, name, given, found):
         rooms = ", ".join(f"{x}[{size}]" for x, size in (given | found).items())
@@ -124,7 +149,7 @@ class Compiled:
         rows = np.hstack([np.broadcast_to(np.asarray(x, float).reshape(-1, size), (len(arguments[0]), size))
                           for x, size in zip(arguments, given.values(), strict=True)])
         (self.folder / "rows").write_bytes(np.ascontiguousarray(rows).tobytes())
-        made = subprocess.run([*self.emulator, str(self.folder / "driver"), name, str(self.folder / "rows")],
+        made = subprocess.run([*self.emulator, str(self.program), name, str(self.folder / "rows")],
                               check=True, capture_output=True).stdout
         made = np.frombuffer(made).reshape(len(rows), -1)
         ends = 1 + np.cumsum([0, *found.values()])

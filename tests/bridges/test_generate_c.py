@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from c_programs import FLAGS, Compiled, clang, gcc, moving_states, zig
+from c_programs import FLAGS, Compiled, clang, gcc, kept_program, moving_states, zig
 from sprung_robots import of_users_law, sprung
 from tree_cases import bundled
 
@@ -151,6 +151,19 @@ def test_close_finds_none(compiled):
     assert good.sum() >= 10
     assert np.isnan(found["q"][~good]).all()
     assert abs(ld.closure_error(robot, found["q"][good])).max() < 1e-12
+
+
+def test_a_program_is_kept_for_its_sources_and_flags(tmp_path):
+    """What tests run is compiled from what was generated now, whatever an earlier run has left."""
+    source, header = tmp_path / "a.c", tmp_path / "a.h"
+    source.write_text('#include "a.h"\nint main(void) { return CODE; }\n')
+    found = {}
+    for code, flags in ((3, ()), (4, ()), (3, ("-O1",)), (3, ())):
+        header.write_text(f"#define CODE {code}\n")
+        program = kept_program([gcc()], [*FLAGS, *flags], [source], [header])
+        assert subprocess.run([program]).returncode == code
+        found[code, flags] = program
+    assert len(set(found.values())) == 3
 
 
 def test_singular(tmp_path):
