@@ -134,11 +134,11 @@ def test_zeros_are_left_where_they_are(name):
     """Two states, one after the other, into matrices that were zeroed once; the zeros of two trees are not written."""
     robot = trees_and_branches()
     rng, n, none, work = np.random.default_rng(6), robot.nv, np.empty(0), kernels.workspace(robot)
-    vectors = [np.empty(n)] if name == "rnea_derivatives" else [np.empty(n), np.empty((n, n))]
-    kept, blank = np.zeros((3, n, n)), np.full((3, n, n), np.nan)
+    vectors = [np.empty(n)] if name == "rnea_derivatives" else [np.empty(n), np.empty(n * n)]
+    kept, blank = np.zeros((3, n * n)), np.full((3, n * n), np.nan)
     for q in ld.random_configuration(robot, rng, 2):
         v, x = rng.normal(size=(2, n))
-        fresh = np.full((3, n, n), np.nan)
+        fresh = np.full((3, n * n), np.nan)
         getattr(kernels, name)(SCALAR, robot.packed, q, v, x, none, work, *vectors, *fresh)
         for matrices in (kept, blank):
             getattr(kernels, f"{name}_nonzeros")(SCALAR, robot.packed, q, v, x, none, work, *vectors, *matrices)

@@ -83,6 +83,7 @@ def approach(rng, H, rows):
 def solved(Y, b, rows, mu):
     """Impulses, and the status, of contacts with as many rows each."""
     count = len(b) // rows
+    Y = np.ascontiguousarray(Y)  # the kind of array for which it is compiled already
     problem = Coulomb(Y, b, rows * np.arange(count), np.full(count, rows), np.full(count, mu), np.zeros(count, bool),
                       np.zeros((count, 3)), np.full(count, -1.0))
     P = np.zeros(len(b))

@@ -14,12 +14,15 @@ import liedyn as ld
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SHORTER = {
-    "identification": {"iterations=20)": "iterations=2)",
-                       "include=friction)\nt =": "include=friction, iterations=2)\nt ="},
-    "large_jobs": {"size=(200, 6)": "size=(50, 6)"},
-    "ddp": {"first.v[-1], 2.0,": "first.v[-1], 0.5,", "np.zeros(4), 2.0, dt=1e-3": "np.zeros(4), 0.5, dt=1e-3"},
+    "howto/identification": {"iterations=20)": "iterations=2)",
+                             "include=friction)\nt =": "include=friction, iterations=2)\nt ="},
+    "howto/large_jobs": {"size=(200, 6)": "size=(50, 6)"},
+    "howto/ddp": {"first.v[-1], 2.0,": "first.v[-1], 0.5,", "np.zeros(4), 2.0, dt=1e-3": "np.zeros(4), 0.5, dt=1e-3"},
+    "tutorials/digging": {"tolerance=1e-3, solver=ld.NLPSolver(optimality=1e-5)":
+                          "tolerance=None, intervals=6, solver=ld.NLPSolver(optimality=1e-3)"},
 }
-"""Searches and runs of how-tos that tests make to their ends: `test_excitation`, `test_large`, `test_mpc_schedule`."""
+"""Searches and runs of pages that tests make to their ends: `test_excitation`, `test_large`, `test_mpc_schedule`, and
+`test_optimal_motion_loops` for the loader that digs."""
 
 
 def test_every_public_name_has_a_page():
@@ -37,7 +40,7 @@ def test_the_site_is_made(tmp_path):
     for folder in ("docs", "benchmarks", "notebooks"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=made if folder == "docs" else None)
     for name, changes in SHORTER.items():
-        page = tmp_path / "docs" / "howto" / f"{name}.md"
+        page = tmp_path / "docs" / f"{name}.md"
         text = page.read_text(encoding="utf-8")
         for whole, part in changes.items():
             assert text.count(whole) == 1
