@@ -17,7 +17,7 @@ SHORTHANDS = {
 REACH = {
     "mechanics.tree.rnea:rnea": 27, "mechanics.dynamics.forward:forward_dynamics": 89,
     "linear.linearize:linearize": 124, "motion.simulation.simulate:simulate": 134,
-    "tasks.planning.plan:ddp": 173, "linear.sensitivity.sensitivities:sensitivities": 152,
+    "tasks.planning.plan:ddp": 188, "linear.sensitivity.sensitivities:sensitivities": 152,
 }
 """How many files a public function reaches at most; HOUSE asks for 20, 60, 75, 90, 100 and 90."""
 SAME_NAME = 14

@@ -101,19 +101,31 @@ of_trees = late(types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), MA
 
 
 @inline
+def put_motion_weights(d, begin, end, c):
+    """c.motion.a = nu, as weights of all accelerations."""
+    for b in range(begin, end):
+        for i in range(d.speeds.size):
+            c.motion.a[b, d.speeds[i]] = c.nu[b, i]
+
+
+@inline
+def all_done(begin, end, c):
+    """True if all states from begin to end have Hessians."""
+    made = True
+    for b in range(begin, end):
+        made = made and c.done[b] == 1
+    return made
+
+
+@inline
 def put_hessians(model, d, states, begin, end, c):
     """c.H of the states from begin to end, after `put_stage_weights`; False if one has none."""
     if model.ints[N_ROWS] == 0:
         of_trees(begin, end, model, states, d.actuators, c.nu, c.H)
         return True
-    made, a = True, c.motion.a
-    for b in range(begin, end):
-        for i in range(d.speeds.size):
-            a[b, d.speeds[i]] = c.nu[b, i]
+    put_motion_weights(d, begin, end, c)
     of_states(begin, end, model, states, contents(d.coordinates), d.actuators, c.motion, d.rank_tolerance, c.H, c.done)
-    for b in range(begin, end):
-        made = made and c.done[b] == 1
-    return made
+    return all_done(begin, end, c)
 
 
 # ---- the sweep

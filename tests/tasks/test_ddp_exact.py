@@ -34,6 +34,32 @@ RODS.actuator("motor", "left_pin")
 RODS = RODS.build()
 
 
+def crane():
+    """A five-bar with a spring between bodies and a gas spring, and a motor on the coordinate of its cut joint."""
+    b = ld.Builder.of(FIVE_BAR)
+    b.spring("spring", "ground", "link2", stiffness=20.0, damping=0.3)
+    b.spring("gas", "ground", "link4", (0.5, 0.5, 0.2), law=ld.GasSpring(2.0, column=9.0, exponent=1.2, damping=0.1))
+    b.actuator("second_motor", "pin")
+    return b.build()
+
+
+def drone():
+    """A free hull with thrusters, a hinge with a cubic spring, a bushing, and a winch whose cable goes round a drum."""
+    b = ld.Builder("drone", gravity=(0.0, 0.0, -9.81))
+    b.body("hull", 1.0, (0.1, 0.0, 0.05), (0.3, 0.4, 0.5))
+    b.body("arm", 0.6, (0.0, 0.2, 0.1), (0.05, 0.04, 0.03))
+    b.joint("free", "free", "ground", "hull", driven=False)
+    b.joint("hinge", "revolute", "hull", "arm", (0.3, 0.0, 0.1), axis=(0, 1, 1), driven=False)
+    b.coordinate_force("cubic", {"hinge": 1.0}, law=ld.PolynomialSpring(2.0, 0.4, 0.3, 0.2, 0.1, 0.05))
+    b.thruster("jet", "hull", (0.1, 0.2, 0.0), force=(0.3, 0.1, 2.0), torque=(0.0, 0.1, 0.2))
+    b.thruster("hook", "arm", (0.0, 0.1, 0.0), force=(1.0, 0.5, 0.0), axes="world")
+    b.bushing("mount", "ground", "hull", (0.3, 0.1, 0.2), (0.1, 0.0, -0.2), stiffness=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+              damping=0.1)
+    b.winch("winch", [("ground", (2.0, 0.5, 1.0)), ld.Pulley("hull", (0.1, 0.0, 0.2), 0.2), ("arm", (-1.5, 0.4, 0.7))],
+            gear=2.0)
+    return b.build()
+
+
 @kernel
 def curved(model, d, rooms, path, x):
     expand_steps(model, d, rooms.stages, rooms.step, rooms.forward.dq, path, True, x)
@@ -77,7 +103,8 @@ def slope(solver, state, costate, along, z):
 
 
 @pytest.mark.parametrize("method", ["euler", "midpoint", "rk4"])
-@pytest.mark.parametrize("robot", [PANDA, SCREW, top(), FIVE_BAR, LOADER, RODS], ids=lambda robot: robot.name)
+@pytest.mark.parametrize(
+    "robot", [PANDA, SCREW, top(), FIVE_BAR, LOADER, RODS, crane(), drone()], ids=lambda robot: robot.name)
 def test_hessians_of_steps(robot, method):
     if robot.groups and method == "rk4":
         return
@@ -165,6 +192,18 @@ def test_double_pendulums_swing_up(motors, steps, iterations):
     assert exact.iterations < plain.iterations <= 2 * iterations[0] and exact.iterations <= 2 * iterations[1]
 
 
+def test_a_pendulum_on_springs_swings_up():
+    """Force elements bend the dynamics: a spring from the tip to the ground, and a cubic one at the elbow."""
+    b = ld.Builder.of(double_pendulum(("shoulder", "elbow")))
+    b.spring("spring", "ground", "lower", (1.0, 0.0, 1.0), (0.0, 0.0, -1.0), length=0.5, stiffness=8.0, damping=0.2)
+    b.coordinate_force("cubic", {"elbow": 1.0}, law=ld.PolynomialSpring(1.0, 0.0, 2.0, 0.1, 0.0, 0.05))
+    start = 0.5 * np.random.default_rng(0).normal(size=(60, 2))
+    cost = ld.Cost(Q=1e-3, R=1e-3, q=[np.pi, 0.0], terminal_Q=100.0)
+    plain, exact = both_ways(b.build(), [0.0, 0.0], cost, start)
+    assert plain.status == exact.status == "converged" and exact.cost <= plain.cost * (1.0 + 1e-9)
+    assert exact.iterations < plain.iterations
+
+
 def test_wide_reaches():
     """A panda within half a second, and a loader: no dearer, and in fewer iterations."""
     rest = np.zeros(7)
@@ -220,12 +259,9 @@ def test_limits_of_states_and_states_to_begin_with():
 
 
 def test_what_has_no_second_derivatives_is_said():
-    b = ld.Builder.of(FIVE_BAR)
-    b.spring("spring", "ground", "link2", stiffness=20.0)
     disk = ld.load("rolling_disk")
-    for robot, said in ((b.build(), "force elements"), (disk, "phases of contacts, or rolling")):
-        with pytest.raises(ld.InputError, match=said):
-            ld.ddp(robot, robot.home, np.zeros(robot.nv), ld.Cost(), 5, 0.01, hessian="exact")
+    with pytest.raises(ld.InputError, match="phases of contacts, or rolling"):
+        ld.ddp(disk, disk.home, np.zeros(disk.nv), ld.Cost(), 5, 0.01, hessian="exact")
     with pytest.raises(ld.InputError, match="hessian"):
         ld.ddp(FIVE_BAR, FIVE_BAR.home, np.zeros(4), ld.Cost(), 5, 0.01, hessian="newton")
 

@@ -244,7 +244,7 @@ def _of_tasks(arm, solo, loop):
     weak = ld.Limits(inputs=(-1e-3, 1e-3))  # they are active
     yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1e-9), 2, 0.01, limits=weak)
     yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
-    for robot in loop, solo:  # second derivatives of steps, without and with quaternions
+    for robot in loop, solo, _sprung(loop):  # second derivatives of steps, with quaternions, with force elements
         yield call("ddp", robot, robot.home, np.zeros(robot.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, hessian="exact")
     sled = _sled()  # phases, phase changes, and active force limits of its contact
     phases, costs = [ld.Phase(["foot"], 1), ld.Phase([], 1), ld.Phase(["foot"], 1)], ld.Cost(R=1e-3, u=[50.0])

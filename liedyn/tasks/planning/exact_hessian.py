@@ -14,7 +14,11 @@ from numba import types
 from liedyn.machine.compiled.by_address import Address, contents
 from liedyn.machine.compiled.jit import inline, late
 from liedyn.model.packed_records import MODEL
-from liedyn.motion.step_curvature import CURVATURE, put_hessians, put_stage_weights, put_step_hessian
+from liedyn.motion.step_curvature import (
+    CURVATURE, all_done, put_hessians, put_motion_weights, put_stage_weights, put_step_hessian,
+)
+from liedyn.tasks.planning.element_curvature import Given, element_hessians
+from liedyn.tasks.planning.element_forces import has_elements
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM
 from liedyn.tasks.planning.step import DISCRETISATION
 
@@ -62,6 +66,17 @@ def leave_inputs(x):
                 x.by_u[k, i, j] = 0.0
 
 
+@inline
+def put_stage_hessians(model, d, states, begin, end, c):
+    """`put_hessians`, with force elements if there are any."""
+    if not has_elements(d):
+        return put_hessians(model, d, states, begin, end, c)
+    put_motion_weights(d, begin, end, c)
+    given = Given(contents(d.coordinates), d.actuators, d.rank_tolerance, c.motion.a)
+    element_hessians(begin, end, model, states, given, contents(d.elements), c.H, c.done)
+    return all_done(begin, end, c)
+
+
 @late(MODEL, DISCRETISATION, STAGE_ROOM, CURVATURE_ROOM, PATH, EXPANSION, returns=types.boolean)
 def add_step_hessians(model, d, r, c, path, x):
     """Adds the Hessians of all steps to those of the cost, after `expand_steps` and `expand_costs`.
@@ -76,7 +91,7 @@ def add_step_hessians(model, d, r, c, path, x):
         put_stage_weights(d, r, c, k, knots, path.v[k])
         step_back(x, k, c.costate, r.x)
     for stage in range(d.method):
-        if not put_hessians(model, d, contents(r.states), stage * knots, (stage + 1) * knots - 1, c):
+        if not put_stage_hessians(model, d, contents(r.states), stage * knots, (stage + 1) * knots - 1, c):
             return False
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):

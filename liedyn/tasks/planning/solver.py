@@ -93,12 +93,9 @@ def require_known(robot):
 
 def require_second_derivatives(robot, d):
     """InputError if second derivatives of the steps are not known."""
-    unknown = [(d.phases.counts.size > 0, "phases of contacts, or rolling"),
-               (robot.elements is not None, "force elements")]
-    for has, what in unknown:
-        if has:
-            raise InputError(f"hessian='exact': second derivatives of steps are not known with {what}, which "
-                             f"{robot.name!r} has; take hessian='gauss-newton'")
+    if d.phases.counts.size > 0:
+        raise InputError("hessian='exact': second derivatives of steps are not known with phases of contacts, or "
+                         f"rolling, which {robot.name!r} has; take hessian='gauss-newton'")
 
 
 def coordinates_for(robot, q, independent):
