@@ -122,9 +122,9 @@ def _pictures(robot, times, q, bar):
     canvas, normal = FigureCanvasAgg(picture), plane_of(robot, poses_of(robot, q[0]))
     ax = picture.add_subplot(projection=None if normal is not None else "3d")
     drawing = Drawing(robot, ax, normal)
-    seen = (drawing.seen(poses_of(robot, each)) for each in q)
+    seen = (drawing.seen(each) for each in q)
     corners = np.array([(each.min(axis=0), each.max(axis=0)) for each in seen])
-    drawing.move(poses_of(robot, q[0]))
+    drawing.move(q[0])
     drawing.frame(corners[:, 0].min(axis=0), corners[:, 1].max(axis=0))
     title = ax.set_title(f"{name}, t = {times[0]:.2f} s")
     moving = sorted([*drawing.moving, title], key=lambda artist: artist.get_zorder())
@@ -134,7 +134,7 @@ def _pictures(robot, times, q, bar):
     background = canvas.copy_from_bbox(picture.bbox)
     for time, each in zip(times, q):
         canvas.restore_region(background)
-        drawing.move(poses_of(robot, each))
+        drawing.move(each)
         title.set_text(f"{name}, t = {time:.2f} s")
         for artist in moving:
             artist.draw(canvas.get_renderer())

@@ -5,8 +5,9 @@ Artists are made once and moved: pictures of a motion differ in the poses of the
 import numpy as np
 from matplotlib.collections import PolyCollection
 
+from liedyn.look.cable_lines import ROPE, THICK, cables, lines, tube
 from liedyn.look.planes import SLIDING, axes_of_view, poses_of
-from liedyn.look.solids import CUT, DARK, colour, size_of, solids
+from liedyn.look.solids import CUT, DARK, PULLEY, THICKNESS, colour, size_of, solids
 from liedyn.look.solid_surfaces import coarse, surface
 from liedyn.machine.figures import COLOURS
 from liedyn.machine.texts import drawn
@@ -59,16 +60,18 @@ class Faces(PolyCollection):
 
 @remembered
 def faces_of(robot):
-    """Corners (k, 4, 3) in the body's frame, colour, and whether the surface is closed, of each visible solid."""
+    """Corners (k, 4, 3) in the body's frame, colour, and whether the surface is closed, of each visible solid; and
+    whether it is a pulley."""
     found = []
     for solid in solids(robot):
-        if solid.role != "visual":
+        if solid.role == "collision":
             continue
         corners, faces = surface(solid, size_of(robot), SECTIONS)
         if corners is not None:
             if len(faces) > MOST_FACES:
                 corners, faces = coarse(corners, faces)
-            found.append((solid.body, corners[faces], solid.color, solid.kind not in ("mesh", "plane")))
+            found.append((solid.body, corners[faces], solid.color, solid.kind not in ("mesh", "plane"),
+                          solid.role == PULLEY))
     return found
 
 
@@ -88,11 +91,12 @@ class Drawing:
         shaped = {shape.body for shape in robot.model.shapes} | {
             frame.body for frame in robot.model.frames if frame.name in {shape.body for shape in robot.model.shapes}}
         points = points_of(robot, poses_of(robot, robot.home))
+        self.thickness = THICK * THICKNESS * size_of(robot)
         self.patches = {name for name in robot.body_names if self.flat and name not in shaped
                         and np.ptp(points[name][0], axis=0).max() >= 1e-9}
         # in a plane joints and the ground are marked by signs, and bodies with shapes are drawn by these
         self.solids = [each for each in faces_of(robot)
-                       if not self.flat or each[0] not in self.patches | {GROUND} - shaped]
+                       if not self.flat or each[4] or each[0] not in self.patches | {GROUND} - shaped]
         self._make_faces()
         self._make_patches()
         self._make_marks()
@@ -100,14 +104,18 @@ class Drawing:
     def _make_faces(self):
         count = [len(each[1]) for each in self.solids]
         colours = np.repeat(np.reshape([each[2] for each in self.solids], (-1, 4)), count, axis=0)
+        closed = np.repeat([each[3] for each in self.solids], count).astype(bool)
+        tubes = 0 if self.flat else len(self._tubes(self.robot.home))
+        colours = np.vstack([colours, np.tile(colour(ROPE), (tubes, 1))])
+        closed = np.append(closed, np.ones(tubes, bool))
         light = self.towards + 0.5 * (self.directions[1] if self.flat else np.eye(3)[2]) - 0.3 * self.directions[0]
-        self.faces = Faces(colours, np.repeat([each[3] for each in self.solids], count).astype(bool), light)
-        if self.solids:
+        self.faces = Faces(colours, closed, light)
+        if len(closed):
             self.ax.add_collection(self.faces, autolim=False)
             self.moving.append(self.faces)
 
     def _make_patches(self):
-        self.lines, self.areas = {}, {}
+        self.lines, self.areas, self.cables = {}, {}, {}
         labels = len(self.robot.body_names) <= 10
         for k, name in enumerate(self.robot.body_names):
             colour, label = COLOURS[k % len(COLOURS)], drawn(name) if labels else None
@@ -117,6 +125,14 @@ class Drawing:
                 self.moving += [self.areas[name], self.lines[name]]
             elif labels:
                 self._sample(colour, label)
+        for each in cables(self.robot):
+            label = None if self.cables else "cable"
+            if self.flat:
+                self.cables[each.name], = self.ax.plot([], [], color=ROPE, lw=1.8, zorder=3.5, label=label)
+                self.moving.append(self.cables[each.name])
+            elif label:
+                self.cables[each.name] = None
+                self.ax.plot([], [], [], color=ROPE, lw=1.8, label=label)
 
     def _sample(self, colour, label):
         """An entry of the legend."""
@@ -153,19 +169,26 @@ class Drawing:
     def _corners(self, poses):
         """Corners of all faces, in space."""
         return np.concatenate([corners @ poses[body][:3, :3].T + poses[body][:3, 3]
-                               for body, corners, _, _ in self.solids] or [np.zeros((0, 4, 3))])
+                               for body, corners, *_ in self.solids] or [np.zeros((0, 4, 3))])
 
-    def seen(self, poses):
-        """All points of the picture, in its axes, for bodies at `poses`."""
+    def _tubes(self, q):
+        """Corners of the faces of all cables, in space."""
+        return np.concatenate([tube(each, self.thickness) for each in lines(self.robot, q)] or [np.zeros((0, 4, 3))])
+
+    def seen(self, q):
+        """All points of the picture, in its axes, for the robot at q."""
+        poses = poses_of(self.robot, q)
         bars = points_of(self.robot, poses) if self.flat else {}
         points = [self._corners(poses).reshape(-1, 3)] + [bars[name][0] for name in self.robot.body_names if bars]
         points += [np.reshape(each, (-1, 3)) for each in self._marked(poses).values()]
+        points += [each.points for each in lines(self.robot, q)]
         return np.vstack(points) @ self.directions.T
 
-    def move(self, poses):
-        """Put the robot where its bodies are at `poses` (`poses_of`)."""
-        if self.solids:
-            corners = self._corners(poses)
+    def move(self, q):
+        """Put the robot where it is at q."""
+        poses = poses_of(self.robot, q)
+        if len(self.faces.colours):
+            corners = self._corners(poses) if self.flat else np.vstack([self._corners(poses), self._tubes(q)])
             self.faces.put(corners)
             if self.flat:
                 self.faces.project(corners @ self.directions.T, corners @ self.towards)
@@ -181,6 +204,9 @@ class Drawing:
             self.areas[name].set_xy(closed)
             line.set_data(*closed.T)
             line.set(linewidth=2.0 if len(corners) > 2 else 4.0 * thickness, zorder=2 + 1 / thickness)
+        for each in lines(self.robot, q):
+            self.cables[each.name].set_data(*(each.points @ self.directions.T).T)
+            self.cables[each.name].set_linestyle("--" if each.slack else "-")
         for label, mark in self.marks.items():
             mark.set_offsets(np.array(marked[label]) @ self.directions.T)
 

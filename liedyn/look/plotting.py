@@ -58,8 +58,8 @@ def mechanism(robot, q, ax=None):
     from liedyn.look.drawing import Drawing  # imports matplotlib
 
     drawing = Drawing(robot, ax, normal)
-    drawing.move(poses)
-    seen = drawing.seen(poses)
+    drawing.move(q)
+    seen = drawing.seen(q)
     drawing.frame(seen.min(axis=0), seen.max(axis=0))
     ax.set_title(drawn(robot.name))
     outside = own and len(robot.body_names) <= 10

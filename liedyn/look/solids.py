@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.look.cable_lines import cables, lines
 from liedyn.look.planes import SLIDING, poses_of
 from liedyn.machine.errors import ModelWarning, cut, listed, shown
 from liedyn.machine.figures import COLOURS
@@ -19,6 +20,8 @@ from liedyn.model.remembered import remembered
 JOINT, CUT, DARK = "#E8E8E8", "#FFD400", "#3C3C3C"
 THICKNESS = 0.014
 """Radius of a bar relative to the size of the robot."""
+PULLEY = "pulley"
+"""The role of what cables go round."""
 
 
 class Solid(NamedTuple):
@@ -48,6 +51,7 @@ def held_at(robot):
         if each.parent is not None:
             places += [(each.parent, each.parent_placement), (each.child, each.child_placement)]
     frames = {frame.name: frame for frame in robot.model.frames}
+    places += [(each.body, each.placement) for cable in cables(robot) for each in cable.stations]
     for body, placement in places:
         while body in frames:
             body, placement = frames[body].body, frames[body].placement @ placement
@@ -70,6 +74,7 @@ def extent_at(robot, q):
     poses, points = poses_of(robot, q), held_at(robot)
     seen = np.vstack([points[name] @ poses[name][:3, :3].T + poses[name][:3, 3] for name in robot.body_names]
                      or [np.zeros((1, 3))])
+    seen = np.vstack([seen, *(each.points for each in lines(robot, q))])
     reach = [each.radius for each in robot.model.constraints]
     for shape in _declared(robot):
         size = np.asarray(shape.size, float) if shape.kind not in ("mesh", "plane") else np.zeros(1)
@@ -116,12 +121,29 @@ def solids(robot):
         bodies = listed(dict.fromkeys(each.body for each in gone))
         warnings.warn(f"{cut(robot.name)}: {len(gone)} meshes are not there, of {bodies}; the first is "
                       f"{shown(gone[0].mesh)}", ModelWarning, stacklevel=2)
+    wheels = _pulleys(robot, found)
     if not lost:
-        return tuple(found)
+        return tuple(found + wheels)
     # collision shapes if there are no visual ones, and bars if there are no shapes
     found = [each._replace(role="visual") if each.body in lost else each for each in found]
     drawn = {each.body for each in found if each.role == "visual"} | set(robot.body_names) - lost
-    return tuple(found + _from_model(robot, colours, drawn - {GROUND}))
+    return tuple(found + _from_model(robot, colours, drawn - {GROUND}) + wheels)
+
+
+def _pulleys(robot, shapes):
+    """What cables go round, unless a shape of the robot is there."""
+    frames, found = {frame.name: frame for frame in robot.model.frames}, {}
+    for each in (station for cable in cables(robot) for station in cable.stations if station.shape != "point"):
+        body, placement = each.body, each.placement
+        while body in frames:
+            body, placement = frames[body].body, frames[body].placement @ placement
+        known = [shape for shape in shapes if shape.body == body and shape.kind == each.shape and np.isclose(
+            shape.size[0], each.radius) and np.allclose(shape.placement[:3, 3], placement[:3, 3])]
+        size = (each.radius, 3.0 * THICKNESS * size_of(robot)) if each.shape == "cylinder" else (each.radius,)
+        if not known:
+            found[body, each.shape, each.radius, placement.tobytes()] = Solid(
+                body, each.shape, placement, size, (*colour(JOINT)[:3], 0.9), role=PULLEY)
+    return list(found.values())
 
 
 def _from_model(robot, colours, drawn):

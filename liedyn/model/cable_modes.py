@@ -30,6 +30,11 @@ class Shown(str):
         return f"<{self.words}: {str.__repr__(self)}>"
 
 
+def as_shown(word):
+    """The words of a `Shown`, or any other word itself."""
+    return word.words if isinstance(word, Shown) else word
+
+
 def mode_of_cable(mode):
     """The mode of a one-sided constraint that is a cable."""
     return Shown(mode, OF_CABLES[mode]) if mode in OF_CABLES else mode

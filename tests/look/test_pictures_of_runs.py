@@ -78,7 +78,7 @@ def test_a_moved_picture_is_a_new_one(name, pyplot):
         drawing = Drawing(robot, ax, normal)
         drawing.frame(*np.array([[-1.0, -1.0, -1.0], [3.0, 1.0, 1.0]])[:, :2 + (normal is None)])
         for each in way:
-            drawing.move(poses_of(robot, each))
+            drawing.move(each)
         ax.figure.canvas.draw()
         pictures.append(np.asarray(ax.figure.canvas.buffer_rgba()).copy())
     np.testing.assert_array_equal(*pictures)

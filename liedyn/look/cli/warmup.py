@@ -17,6 +17,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn import kernels, lie
+from liedyn.look.cable_lines import lines as cable_lines
 from liedyn.look.cli.shared_calls import dealt, progress
 from liedyn.machine.cache import cache_directory
 from liedyn.machine.compiled import jit
@@ -196,6 +197,7 @@ def _of_other_constraints(loop):
     yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
     yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
     bob = _bob()
+    yield "lines of cables", lambda: cable_lines(bob, bob.home)
     yield call("linearize", bob, bob.neutral, *np.zeros((2, bob.nv)))
     yield "forward_dynamics", _near_singular
     rolling = ld.load("rolling_disk")

@@ -20,6 +20,7 @@ from liedyn.look.viewer.touch import Touch
 from liedyn.machine.arguments import require_robot, whole
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.texts import in_markdown, printable
+from liedyn.model.cable_modes import as_shown
 from liedyn.model.calls.boundary import states
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ class Page:
         rate.on_update(lambda _: setattr(self._clock, "speed", float(rate.value.split()[0])))
         if run.trajectory.events:
             gui.add_markdown("\n".join(["| t [s] | event |", "|---|---|", *(
-                f"| {each.t:.4g} | {in_markdown(each.name)} |" for each in run.trajectory.events[:30])]))
+                f"| {each.t:.4g} | {in_markdown(as_shown(each.name))} |" for each in run.trajectory.events[:30])]))
 
     def _play_or_pause(self):
         if self._clock.running:

@@ -21,6 +21,7 @@ from liedyn.machine.progress import Progress
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.tree.configuration import integrate
+from liedyn.model.cable_modes import as_shown
 from liedyn.model.calls.boundary import states
 
 if TYPE_CHECKING:
@@ -174,8 +175,8 @@ class Run:
         return self.robot.at(run.t[k]), run.lam[k]
 
     def events(self, t):
-        """Names of the events just before time t."""
-        return tuple(each.name for each in self.trajectory.events if 0.0 <= t - each.t < SHOWN_FOR)
+        """Names of the events just before time t, in the words of a page."""
+        return tuple(as_shown(each.name) for each in self.trajectory.events if 0.0 <= t - each.t < SHOWN_FOR)
 
 
 class Swing:

@@ -5,8 +5,9 @@ from urllib.parse import quote
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from liedyn.look.cable_lines import ROPE, THICK, dashes, lines
 from liedyn.look.planes import poses_of
-from liedyn.look.solids import along, colour, extent, size_of, solids
+from liedyn.look.solids import THICKNESS, along, colour, extent, size_of, solids
 from liedyn.look.solid_surfaces import required, triangles
 from liedyn.look.viewer.scene import CENTRE, arrows, camera, centre
 from liedyn.machine.texts import printable
@@ -25,7 +26,7 @@ class Stage:
     def __init__(self, server, robot, q, *others):
         self.server, self.robot, self.size = server, robot, size_of(robot)
         self.scene, self.bodies, self.labels, self.axes, self.parts = server.scene, {}, [], [], {}
-        self.arrows, self._at = {}, {}
+        self.arrows, self.cables, self._at = {}, {}, {}
         self.scene.configure_environment_map(None)  # would need the network
         self.scene.world_axes.visible = False
         look = camera(robot, q, *others)
@@ -84,6 +85,8 @@ class Stage:
                  if name not in self._at or np.abs(self._at[name] - pose).max() >= LEAST_MOVE * self.size}
         self._at |= moved
         with self.server.atomic():
+            for each in lines(self.robot, q) if moved else ():
+                self._cable(each)
             if moved:
                 turned = Rotation.from_matrix([pose[:3, :3] for pose in moved.values()]).as_quat()
                 for (name, pose), wxyz in zip(moved.items(), np.roll(turned, 1, axis=1)):
@@ -91,6 +94,14 @@ class Stage:
             point = centre(self.robot, q)
             if point is not None:
                 self.centre.position = tuple(point)
+
+    def _cable(self, line):
+        parts = np.float32(dashes(line))
+        if line.name in self.cables:
+            self.cables[line.name].points = parts
+            return
+        self.cables[line.name] = self.scene.add_line_segments(
+            f"/cables/{_node(line.name)}", parts, _rgb(colour(ROPE)), thickness=2.0 * THICK * THICKNESS * self.size)
 
     def forces(self, robot, q, lam, unit=None):
         """Arrows of constraint forces; `robot` has the time and the switches. lam = None removes them."""
