@@ -160,6 +160,11 @@ class ShapeBuilder:
         A box that touches another one does so with its corners: edges that cross each other pass, and so does a corner
         of the fixed box that meets a face of the moving one; declare the moving box as the box, too.
 
+        The 26 contacts of a sphere with a box have a price: a step of a run takes 5 times as long as with one contact
+        with the ground, 0.28 ms instead of 0.06 ("rk4") and 0.21 instead of 0.04 ("moreau"); for four spheres 8 and 10
+        times, 0.93 instead of 0.12 ms and 0.78 instead of 0.08 (one core, measured). Where only one face is touched, a
+        ``sphere_on_plane`` with an ``extent`` (:meth:`constraint`) takes 1.1 to 1.6 times as long as the ground.
+
         Examples
         --------
         >>> import liedyn as ld
