@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
-from liedyn.model.cable_paths import SIDE, WRAPPED, is_belt, parts_of
+from liedyn.model.cable_paths import FLAT, SIDE, WRAPPED, is_belt, parts_of
 from liedyn.model.description import Constraint, Station
 from liedyn.model.frames import placement as pose_from
 from liedyn.model.kinds import CONSTRAINT_KINDS
@@ -71,9 +71,25 @@ def cable(owner, name, path, length):
         if is_belt(part) and any(each.shape != "point" and each.sense not in (-1, 1) for each in part):
             raise ModelError(f"{owner}, path: pulleys that follow each other are cylinders with turn=1 or turn=-1; put "
                              "a point between others")
+        if is_belt(part):
+            _require_plane(owner, [each for each in part if each.shape != "point"])
     form = CONSTRAINT_KINDS["cable"]
     return Constraint(name, "cable", stations=stations, length=float(numbers(owner, "length", length, ())),
                       rows=form.rows, holonomic=form.holonomic)
+
+
+def _require_plane(owner, pulleys):
+    """ModelError if two pulleys of a belt on one body do not lie in one plane: they never will."""
+    for k, one in enumerate(pulleys):
+        for two in pulleys[:k]:
+            axis, way = one.placement[:3, 2], two.placement[:3, 3] - one.placement[:3, 3]
+            if one.body == two.body and np.abs(np.cross(axis, two.placement[:3, 2])).max() > FLAT:
+                raise ModelError(f"{owner}, path: pulleys that follow each other have parallel axes, those of two on "
+                                 f"{shown(one.body)} are {shown(axis.round(6).tolist())} and "
+                                 f"{shown(two.placement[:3, 2].round(6).tolist())}; put a point between them")
+            if one.body == two.body and abs(axis @ way) > FLAT * np.linalg.norm(way):
+                raise ModelError(f"{owner}, path: pulleys that follow each other lie in one plane, those of two on "
+                                 f"{shown(one.body)} are {abs(axis @ way):.6g} m apart; put a point between them")
 
 
 def _same(one, two):

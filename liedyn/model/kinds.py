@@ -194,8 +194,8 @@ CONSTRAINT_KINDS = {
     # its multiplier is the tension
     "cable": ConstraintKind(
         (".tension",), 1, one_sided=True, family="cable",
-        undefined="its points coincide, one lies within what it goes round, or a belt is out of its plane, "
-                  "or lifts off"),
+        undefined="its points coincide, one lies within what a cable goes round, or a belt lifts off, or leaves the "
+                  "plane of its pulleys, whose axes have to be parallel"),
 }
 FAMILIES = ("cut", *dict.fromkeys(kind.family for kind in CONSTRAINT_KINDS.values()))
 KINDS = (*_JOINTS, *CONSTRAINT_KINDS)

@@ -79,6 +79,9 @@ LOOP_RESTITUTION, LOOP_FRICTION = 91, 92  # of one-sided constraints
 # contact has no rows, but is monitored.
 OPEN, OFF, ON, SLIDING = -1, 0, 1, 2
 STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}  # names for one-sided constraints
+OF_CABLES = {"open": "slack", "leaving": "going slack", "sliding": "taut", "sticking": "held taut"}
+"""What a mode of a contact means for a cable, which has no friction."""
+EVENTS_OF_CABLES = {"contact": "becomes taut", "release": "goes slack"}
 
 # constraints that share degrees of freedom; the last cluster has no rows, and the other degrees of freedom
 CLUSTER_I = 4
@@ -268,3 +271,41 @@ def _room(model, tree, nv, ints, start):
         numbers[LOOP_COEFFICIENTS] = start + sum(part.size for part in parts)
         parts.append(path_numbers(tree, each.stations) if each.stations else np.zeros(size))
     return np.concatenate(parts)
+
+
+class Shown(str):
+    """A word that programs compare, with others in its representation: equal to "sliding", and shown as taut.
+
+    Examples
+    --------
+    >>> mode = Shown("sliding", "taut")
+    >>> mode, str(mode), mode == "sliding"
+    (<taut: 'sliding'>, 'sliding', True)
+    """
+
+    def __new__(cls, word, words):
+        made = super().__new__(cls, word)
+        made.words = words
+        return made
+
+    def __getnewargs__(self):
+        return str.__str__(self), self.words
+
+    def __repr__(self):
+        return f"<{self.words}: {str.__repr__(self)}>"
+
+
+def as_shown(word):
+    """The words of a `Shown`, or any other word itself."""
+    return word.words if isinstance(word, Shown) else word
+
+
+def mode_of_cable(mode):
+    """The mode of a one-sided constraint that is a cable."""
+    return Shown(mode, OF_CABLES[mode]) if mode in OF_CABLES else mode
+
+
+def event_of_cable(what, name):
+    """The name of the event that a cable becomes taut or slack: "contact rope", "release rope"."""
+    word = f"{what} {name}"
+    return Shown(word, f"{name} {EVENTS_OF_CABLES[what]}") if what in EVENTS_OF_CABLES else word

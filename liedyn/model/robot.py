@@ -14,13 +14,12 @@ from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, cut, shown, suggestion
 from liedyn.machine.texts import html_table
 from liedyn.model.attachments import attach_target, target_of
-from liedyn.model.cable_modes import mode_of_cable
 from liedyn.model.description import Model
 from liedyn.model.force_elements import Elements
 from liedyn.model.kinds import CABLE
 from liedyn.model.packed import (
     LINK_IV, LINK_NV, LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_KIND, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel,
-    links_of, status_code,
+    links_of, mode_of_cable, status_code,
 )
 from liedyn.model.travel import copied, parts_of, require_functions_travel
 

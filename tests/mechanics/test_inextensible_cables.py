@@ -300,10 +300,14 @@ def test_what_belts_refuse():
                        ([one, ("arm", (0, 0, 0)), one], "ends at the pulley where it begins")):
         with pytest.raises(ModelError, match=said):
             b.cable("x", path, length=1.0)
+    for other, said in ((ld.placement((0.5, 0, 0), rpy=(0.1, 0, 0)), "parallel axes.* 'ground' are"),
+                        ((0.5, 0, 0.01), "one plane.* 0.01 m apart")):
+        with pytest.raises(ModelError, match=said):
+            b.cable("x", [one, ld.Pulley("ground", other, 0.1, 1), one], length=1.0)
     tilted = ld.Pulley("wheel", ld.placement((0, 0, 0.0), rpy=(0.1, 0, 0)), 0.1, 1)
     for name, path in (("tilted", [one, tilted, one]), ("beside", [one, ld.Pulley("wheel", (0, 0, 0.1), 0.1, 1), one])):
         b.cable(name, path, length=1.0, stiffness=math.inf)
-        with pytest.raises(SingularConfigurationError, match="a belt is out of its plane"):
+        with pytest.raises(SingularConfigurationError, match="plane of its pulleys, whose axes have to be parallel"):
             ld.cable_lengths(b.build(), [0.0, 0.0, -2.0])
         b.remove("constraint", name)
 

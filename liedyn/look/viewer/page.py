@@ -20,8 +20,8 @@ from liedyn.look.viewer.touch import Touch
 from liedyn.machine.arguments import require_robot, whole
 from liedyn.machine.errors import InputError, shown
 from liedyn.machine.texts import in_markdown, printable
-from liedyn.model.cable_modes import as_shown
 from liedyn.model.calls.boundary import states
+from liedyn.model.packed import as_shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

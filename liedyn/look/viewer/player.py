@@ -21,8 +21,8 @@ from liedyn.machine.progress import Progress
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.tree.configuration import integrate
-from liedyn.model.cable_modes import as_shown
 from liedyn.model.calls.boundary import states
+from liedyn.model.packed import as_shown
 
 if TYPE_CHECKING:
     from liedyn.model.robot import Robot

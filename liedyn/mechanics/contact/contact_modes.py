@@ -24,8 +24,7 @@ from liedyn.mechanics.contact.contact_state import (
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.dynamics.terms import terms_kernel
-from liedyn.model.cable_modes import mode_of_cable
-from liedyn.model.packed import ON, OPEN, SLIDING
+from liedyn.model.packed import ON, OPEN, SLIDING, mode_of_cable
 
 WATCHED = "watched contacts"
 """Key of `robot._memo`."""

@@ -18,11 +18,10 @@ from liedyn.mechanics.contact.contact_problem import CONTRADICTION, System, Touc
 from liedyn.mechanics.contact.sliding_friction import limits
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
-from liedyn.model.cable_modes import event_of_cable
 from liedyn.model.kinds import CABLE, DRY_FRICTION
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
-    ON, OPEN, SLIDING, constraints_of,
+    ON, OPEN, SLIDING, constraints_of, event_of_cable,
 )
 
 TOUCHING = 1e-9

@@ -9,8 +9,8 @@ import numpy as np
 from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.dynamics.dynamics_result import ForwardDynamics
-from liedyn.model.cable_modes import Shown
 from liedyn.model.calls.boundary import states, wrenches
+from liedyn.model.packed import Shown
 
 _FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values", "indicator", "singular")
 

@@ -18,6 +18,7 @@ from liedyn.mechanics.tree.energy import potential_energy as tree_energy
 from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.model.calls.boundary import as_floats, states
 from liedyn.model.force_elements import FOLLOWER, FUNCTION_AT, LAW, TORQUE_AT, WRENCH
+from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.packed import N_ROWS
 from liedyn.model.remembered import remembered
 
@@ -131,8 +132,7 @@ def _require_finite(robot, lead, tau, w):
         with of_the_batch(lead, b):
             if undefined:
                 raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
-                                                 "here: its points coincide, one lies within what a cable goes "
-                                                 "round, or a belt is out of its plane or lifts off", np.zeros(0))
+                                                 f"here: {CONSTRAINT_KINDS['cable'].undefined}", np.zeros(0))
             raise InputError(f"numbers overflow: generalised forces of force elements are {shown(tau[b].tolist())}")
 
 
@@ -256,9 +256,7 @@ def actuator_matrix(robot: Robot, q: ArrayLike) -> Array:
             b, k = np.argwhere(bad)[0]
             with of_the_batch(lead, b):
                 raise SingularConfigurationError(f"actuator {shown(robot.actuator_names[k])} has no direction here: "
-                                                 "its points coincide, one lies within what a cable goes round, or "
-                                                 "a belt is out of its plane or lifts off",
-                                                 np.zeros(0))
+                                                 f"{CONSTRAINT_KINDS['cable'].undefined}", np.zeros(0))
     return S.reshape(lead + S.shape[1:])
 
 
