@@ -72,7 +72,8 @@ def save(robot: Robot, path: PathLike) -> None:
     In **MJCF**, joints of several coordinates are several joints of one body, in the same way; a free joint that is not
     at the origin of the ground becomes three slides and a ball. Welds, balls and pins that close loops are equality
     constraints between sites (two points on the axis of a pin), couplings are tendons of fixed length, linear and
-    polynomial force elements are tendons with springs, forces that compensate a weight are ``gravcomp``, and the home
+    polynomial force elements are tendons with springs, forces that compensate a weight are ``gravcomp``, one-sided
+    contacts of points and spheres with planes of the ground and with spheres are pairs of geoms, and the home
     configuration is a key. MuJoCo needs an inertia about every axis: bodies without one get 2e-15 kg m^2.
 
     Parameters

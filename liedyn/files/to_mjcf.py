@@ -14,6 +14,7 @@ import numpy as np
 
 from liedyn.files.export import LeftOut, document, motions, refused, require_plain, words
 from liedyn.files.file_bodies import plain_friction
+from liedyn.files.mjcf_contacts import add_contact, is_contact
 from liedyn.files.paths import path_of, write_text
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import GROUND, placement
@@ -83,22 +84,25 @@ def save_mjcf(robot, path):
     path, model, left_out = path_of(path), robot.model_as_is(), LeftOut()
     xml = Element("mujoco", model=model.name)
     compiler = SubElement(xml, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-    SubElement(xml, "option", gravity=words(model.gravity))
+    option = SubElement(xml, "option", gravity=words(model.gravity))
     elements = {GROUND: SubElement(xml, "worldbody")}
     rotors = rotors_of_free_joints(model)
     hinges, key = _add_tree(model, robot, rotors, elements, compiler, left_out)
-    assets, equality, tendons = Element("asset"), Element("equality"), Element("tendon")
+    assets, equality, tendons, contacts = (Element(tag) for tag in ("asset", "equality", "tendon", "contact"))
     for shape in model.shapes:
         _add_geom(elements[shape.body], shape, assets, left_out)
     for loop in model.loops:
         _add_loop(equality, loop, elements)
+    for contact in filter(is_contact, model.constraints):
+        add_contact(contacts, contact, model, elements, left_out)
+        option.set("cone", "elliptic")
     _add_constraints(model, equality, tendons, hinges, elements, left_out)
     _add_elements(model, rotors, tendons, hinges, elements, left_out)
     actuators = _actuators(model, tendons, hinges, elements, left_out)
     keys = Element("keyframe")
     if model.home or any(joint.kind == "free" and _has_springs_elsewhere(joint) for joint in model.joints):
         SubElement(keys, "key", name="home", qpos=words(key))
-    xml.extend(part for part in (assets, tendons, equality, actuators, keys) if len(part))
+    xml.extend(part for part in (assets, contacts, tendons, equality, actuators, keys) if len(part))
     if model.independent:
         left_out.add("the choice of independent coordinates", ", ".join(model.independent))
     write_text(path, document(xml))
@@ -124,6 +128,8 @@ def _add_tree(model, robot, rotors, elements, compiler, left_out):
 def _add_constraints(model, equality, tendons, hinges, elements, left_out):
     """Couplings, dry friction as the `frictionloss` of joints, and cables that do not stretch as limits of tendons."""
     for constraint in model.constraints:
+        if is_contact(constraint):
+            continue
         if constraint.kind == "cable" and constraint.active is True:
             tendon = _add_path(tendons, constraint.name, constraint.stations, elements)
             left_out.add("inextensible cables that go round in a sense", constraint.name, tendon is None)

@@ -95,9 +95,14 @@ def test_a_field_that_no_table_knows_is_told(tmp_path, monkeypatch):
 
 LEFT_OUT = {
     "ball": (dict(second="type='ball' range='0 0.9'"), r"the ranges of balls: 'e \(0.9\)'"),
-    "inputs": (dict(rest="<actuator><motor name='m' joint='s' ctrlrange='-2 3'/></actuator>"), "ranges of inputs: 'm'"),
+    "inputs": (dict(rest="<actuator><position name='p' joint='s' kp='2' ctrlrange='-2 3'/></actuator>"),
+               "ranges of inputs of actuators other than motors that drive a joint alone: 'p'"),
+    "force": (dict(rest="<actuator><position name='p' joint='s' kp='2' forcerange='-2 2'/></actuator>"),
+              "force limits of actuators other than motors that drive a joint alone: 'p'"),
+    "one-sided input": (dict(rest="<actuator><motor name='m' joint='s' ctrlrange='-2 3'/></actuator>"),
+                        r"otherwise to one side: 'm \(-2 3\)'"),
     "second input": (dict(rest="<actuator><pid name='p' joint='s' kp='2' kv='1'/><motor name='m' joint='s' "
-                               "ctrlrange='-2 3'/></actuator>"), "ranges of inputs: 'm'"),
+                               "ctrlrange='-2 3'/></actuator>"), "ranges of inputs.*: 'm'"),
     "one-sided": (dict(first="actuatorfrcrange='-3 5'"), r"otherwise to one side: 's \(-3 5\)'"),
     "tendon force": (dict(rest="<tendon><fixed name='t' actuatorfrcrange='-1 1'><joint joint='s' coef='1'/></fixed>"
                                "</tendon>"), "force limits of tendons: 't'"),
@@ -120,6 +125,29 @@ LEFT_OUT = {
 def test_what_is_not_at_its_default_is_told(tmp_path, case):
     given, said = LEFT_OUT[case]
     assert re.search(said, told(arm(tmp_path, **given))[1])
+
+
+@pytest.mark.parametrize("motors, limit", [
+    ("<motor joint='s' gear='3' forcerange='-2 2'/>", 6.0), ("<motor joint='s' gear='-3' ctrlrange='-2 2'/>", 6.0),
+    ("<general joint='s' gear='3' gainprm='5' ctrlrange='-1 1' forcerange='-4 4'/>", 12.0),
+    ("<general joint='s' gear='3' gainprm='5' ctrlrange='-0.5 0.5' forcerange='-4 4'/>", 7.5),
+    ("<motor joint='s' gear='3' forcerange='-20 20'/>", 50.0), ("<motor joint='s'/>", 50.0)])
+def test_limits_of_motors_are_those_of_their_joints(tmp_path, motors, limit):
+    """As MuJoCo clamps: the largest force on the joint, whatever the input."""
+    path = arm(tmp_path, f"<actuator>{motors}</actuator>", first="actuatorfrcrange='-50 50'")
+    robot, said = told(path)
+    assert robot.effort_limit.tolist() == [limit, np.inf] and not said
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    data.ctrl[0] = 1e3
+    mujoco.mj_forward(model, data)
+    assert abs(data.qfrc_actuator[0]) == limit
+
+
+def test_two_motors_of_one_joint_have_no_limit_of_their_own(tmp_path):
+    pair = "<motor name='m' joint='s' forcerange='-2 2'/><motor name='n' joint='s'/>"
+    robot, said = told(arm(tmp_path, f"<actuator>{pair}</actuator>"))
+    assert np.isinf(robot.effort_limit).all() and "drive a joint alone: 'm'" in said
 
 
 def test_contacts_of_the_file_are_told(tmp_path):
@@ -147,7 +175,7 @@ def test_switches(tmp_path, option):
     robot, said = told(path)
     assert agrees(path, robot, with_inputs="actuation" not in option)
     assert ("switches off: 'p', 'm'" in said) == ("actuation" in option)
-    assert ("ranges of inputs" in said) == ("clampctrl" not in option)
+    assert ("ranges of inputs" in said) == ("clampctrl" not in option and "actuation" not in option)
     assert ("dry friction" in said) == (not {"frictionloss", "constraint"} & set(option.replace("=", " ").split()))
     free = "limit=" in option or "constraint" in option
     assert ("limits of tendons" in said) == (not free) and np.isinf(robot.model.joints[0].limits).all() == free

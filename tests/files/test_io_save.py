@@ -213,6 +213,13 @@ def with_coupling(coefficients, **more):
     return builder
 
 
+def standing(kind, **more):
+    """A ball of 1 kg above a surface of the ground."""
+    builder = lone("free")
+    builder.constraint("floor", kind, "ground", "body", unilateral=True, **more)
+    return builder
+
+
 def with_inertia(moments):
     builder = ld.Builder("lone")
     builder.body("body", 1.0, inertia=moments)
@@ -238,6 +245,11 @@ def with_motor():
     (".urdf", with_coupling({"joint0": 1.0, "joint1": 1.0, "joint2": 1.0}), ["'held'", "'coupling'"]),
     (".xml", held("distance", length=1.0), ["'held'", "'distance'"]),
     (".urdf", with_coupling({"joint0": 1.0, "joint1": 1.0}, unilateral=True), ["'held'", "one-sided"]),
+    (".xml", standing("on_plane", extent=(1.0, 2.0)), ["'floor'", "ends"]),
+    (".xml", standing("on_plane", active="sticking"), ["'floor'", "closed"]),
+    (".xml", standing("sphere_on_plane", radius=0.1, active=False), ["'floor'", "switched off"]),
+    (".xml", standing("sphere_on_sphere", radius=0.1, parent_radius=0.4, inside=True), ["'floor'", "outside"]),
+    (".xml", standing("on_cylinder", radius=0.1), ["'floor'", "one-sided"]),
     (".xml", with_inertia((1.0, 2.0, 3.002)), ["'body'", "inertia", "3.002"]), (".xml", ld.Builder("a\x01b"), ["XML"]),
 ])
 def test_refused(tmp_path, suffix, builder, words):
@@ -296,3 +308,35 @@ def test_bodies_nested_too_deeply(tmp_path):
         ld.save(robot, tmp_path / "chain.xml")
     ld.save(robot, tmp_path / "chain.urdf")
     assert ld.load(tmp_path / "chain.urdf").nv == 1200
+
+
+@pytest.mark.parametrize(("kind", "options", "height"), [
+    ("on_plane", {}, 0.0), ("sphere_on_plane", {"radius": 0.1}, 0.1),
+    ("on_plane", {"axis": (0.0, 0.0, -1.0), "unilateral": "below"}, 0.0),
+    ("sphere_on_sphere", {"radius": 0.1, "parent_radius": 0.3}, 0.4)])
+def test_contacts_are_pairs_of_geoms(tmp_path, kind, options, height):
+    """MuJoCo lets the ball lie where it touches here; friction slows it as Coulomb does."""
+    mujoco = pytest.importorskip("mujoco")
+    builder = ld.Builder("ball")
+    builder.body("body", 1.0, inertia=(0.004, 0.004, 0.004))
+    builder.joint("move", "translational", "ground", "body")
+    builder.constraint("floor", kind, "ground", "body", **{"unilateral": True, "friction": 0.4} | options)
+    ld.save(builder.build(), tmp_path / "ball.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "ball.xml"))
+    data = mujoco.MjData(model)
+    data.qpos[2] = height
+    mujoco.mj_step(model, data, 1000)
+    assert data.qpos[2] == pytest.approx(height, abs=1e-3) and data.ncon == 1
+    assert data.contact[0].dim == 3 and data.contact[0].friction[:2].tolist() == [0.4, 0.4]
+    if kind != "sphere_on_sphere":  # from which it would fall
+        data.qvel[0] = 1.0
+        mujoco.mj_step(model, data, 100)
+        assert (1.0 - data.qvel[0]) / (100 * model.opt.timestep) == pytest.approx(0.4 * 9.81, rel=0.05)
+
+
+def test_what_contacts_of_mujoco_lack_is_told(tmp_path):
+    robot = standing("on_plane", friction=np.inf, restitution=0.5).build()
+    with pytest.warns(ModelWarning) as told:
+        ld.save(robot, tmp_path / "ball.xml")
+    said = " ".join(str(each.message) for each in told)
+    assert "restitution of contacts: 'floor'" in said and "never slip, whose friction is 1000: 'floor'" in said

@@ -35,8 +35,9 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
     becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
     between joints or fixed tendons couplings; springs and dampers of tendons, and polynomial ones of joints, become
     force elements, upper limits of tendons over sites cables that do not stretch, compensation of gravity applied
-    forces. Motors, and position and velocity servos become actuators,
-    and the feedback of servos springs and dampers; a free joint is driven only by actuators of the file. Features
+    forces. Motors, and position and velocity servos become actuators, the feedback of servos springs and dampers, and
+    ranges of forces and inputs of motors that drive a joint alone its limit of effort; a free joint is driven only by
+    actuators of the file. Features
     switched off in the file are off. Shapes are used for inertias and pictures.
 
     A warning names everything else in MuJoCo's compiled model that differs from its default, unless it does not affect
@@ -81,7 +82,7 @@ def load_mjcf(path: PathLike, keyframe: str | None = None, friction: float | Non
         mujoco, model, looks = compiled(path)
         reader = Reader(mujoco, model, source, keyframe)
         servos = actuators.linear_servos(reader)
-        reader.add_bodies(servos)
+        reader.add_bodies(servos, actuators.effort_limits(reader))
         reader.add_sites()
         polynomials = equalities.declare(reader)
         declare_tendons(reader)

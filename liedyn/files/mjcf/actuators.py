@@ -17,6 +17,54 @@ def linear_servos(reader):
     return found
 
 
+def effort_limits(reader):
+    """Largest forces of the inputs on joints, shape (joints): those of motors whose force or input the file limits,
+    if a motor is all that drives a joint; infinite elsewhere. Other limits are told.
+
+    Force and input are limited before the gear: at most gear forcerange, and gear gain ctrlrange.
+    """
+    m, found = reader.model, np.full(reader.model.njnt, np.inf)
+    drivers = [set(_driven_joints(reader, k)) for k in reader.actuators]
+    for k in filter(reader.drives, reader.actuators):
+        ranges, name = _ranges(reader, k), reader.name("actuator", k)
+        joint = int(m.actuator_trnid[k, 0])
+        if not (_is_linear(reader, k) and _drives_one(reader, k) and not _bias(reader, k).any()
+                and sum(joint in each for each in drivers) == 1):
+            for what in ranges:
+                reader.missing[f"{what} of actuators other than motors that drive a joint alone"].append(name)
+            continue
+        for low, high, unit in ranges.values():
+            found[joint] = min(found[joint], abs(unit * reader.gear(k)[0]) * max(abs(low), abs(high)))
+            if low != -high:
+                reader.missing["that forces of actuators are limited otherwise to one side"].append(
+                    f"{name} ({low:g} {high:g})")
+    return found
+
+
+def _ranges(reader, k):
+    """Limits of the force and of the input of an actuator: low, high, and the force of one unit; by description."""
+    m, found = reader.model, {}
+    if m.actuator_forcelimited[k]:
+        found["the force limits"] = *m.actuator_forcerange[k], 1.0
+    inputs = [c for c in range(len(m.actuator_ctrllimited)) if reader.actuator_of(c) == k and m.actuator_ctrllimited[c]]
+    if inputs and not reader.is_off("CLAMPCTRL"):
+        found["the ranges of inputs"] = *m.actuator_ctrlrange[inputs[0]], m.actuator_gainprm[k, 0]
+    return found
+
+
+def _driven_joints(reader, k):
+    """Numbers of the joints on which an actuator acts, as far as it acts on coordinates."""
+    m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
+    if not reader.drives(k):
+        return ()
+    if m.actuator_trntype[k] in (int(reader.mujoco.mjtTrn.mjTRN_JOINT), int(reader.mujoco.mjtTrn.mjTRN_JOINTINPARENT)):
+        return target,
+    if _is_tendon(reader, k) and is_fixed(reader, target):
+        first = m.tendon_adr[target]
+        return m.wrap_objid[first:first + m.tendon_num[target]].tolist()
+    return ()
+
+
 def declare(reader):
     """Declare all actuators that are linear and act on coordinates or between two points.
 

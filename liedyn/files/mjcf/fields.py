@@ -22,7 +22,8 @@ TAKEN = {
     "actuators": """
         opt.disableactuator actuator_trntype actuator_dyntype actuator_gaintype actuator_biastype actuator_trnid
         actuator_gainprm actuator_biasprm actuator_damping actuator_dampingpoly actuator_armature actuator_gear
-        actuator_group actuator_outadr actuator_ctrladr actuator_ctrlnum""",
+        actuator_group actuator_outadr actuator_ctrladr actuator_ctrlnum actuator_forcelimited actuator_forcerange
+        actuator_ctrllimited actuator_ctrlrange""",
     "switches": "opt.disableflags opt.enableflags",
     "names": """
         names name_bodyadr name_jntadr name_geomadr name_siteadr name_flexadr name_pairadr name_eqadr name_tendonadr
@@ -93,7 +94,7 @@ IRRELEVANT = {
     "it tells limits of forces of two sources apart, which are told": "jnt_actgravcomp",
     "it belongs to actuators that are told": """
         actuator_cranklength actuator_dynprm actuator_actlimited actuator_actrange actuator_actearly actuator_ctrlspec
-        actuator_history actuator_ctrlrange actuator_forcerange""",
+        actuator_history""",
     "it belongs to plugins, which are told": """
         plugin plugin_stateadr plugin_statenum plugin_attr plugin_attradr nplugin npluginattr npluginstate""",
     "runs are told where they begin, and what drives them":
@@ -144,8 +145,6 @@ TOLD = {
     "jnt_margin": Told(_LIMITS, "jnt", 0, "jnt_limited", ("CONSTRAINT", "LIMIT")),
     "eq_solref": Told(_SOFTNESS, "eq", _SOFT[0]),
     "eq_solimp": Told(_SOFTNESS, "eq", _SOFT[1]),
-    "actuator_forcelimited": Told("the force limits of actuators", "actuator"),
-    "actuator_ctrllimited": Told("the ranges of inputs", "ctrl", off=("CLAMPCTRL",)),
     "actuator_delay": Told("the delay of inputs", "actuator"),
     "actuator_plugin": Told("plugins", "actuator", -1),
     "body_plugin": Told("plugins", "body", -1),
@@ -179,7 +178,7 @@ SWITCHES = {
 }
 """MuJoCo's switches, by treatment."""
 
-KINDS = {"jnt": "joint", "eq": "equality", "ctrl": "actuator"}  # kinds that names of objects in MuJoCo spell out
+KINDS = {"jnt": "joint", "eq": "equality"}  # kinds that names of objects in MuJoCo spell out
 
 
 def known():
@@ -227,9 +226,7 @@ def _few(value):
 
 
 def _owner(reader, kind, k):
-    """The name of the k-th thing of a kind; for a control, the name of its actuator."""
-    if kind == "ctrl":
-        k = reader.actuator_of(k)
+    """The name of the k-th thing of a kind."""
     return reader.name(KINDS.get(kind, kind), k)
 
 

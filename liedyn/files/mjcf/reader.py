@@ -123,8 +123,10 @@ class Reader:
 
     # ---- tree
 
-    def add_bodies(self, servos):
-        """Declare bodies and joints; `servos` (joints, 3) is added to the springs and dampers of joints."""
+    def add_bodies(self, servos, efforts):
+        """Declare bodies and joints; `servos` (joints, 3) is added to the springs and dampers of joints, `efforts`
+        (joints) are largest forces of the inputs."""
+        self.efforts = efforts
         m, self.servos = self.model, servos
         for b in range(1, m.nbody):
             R = pose(quaternion=m.body_iquat[b])[:3, :3]
@@ -204,9 +206,8 @@ class Reader:
             found |= {"stiffness": total, "rest": (stiffness * m.qpos_spring[q] + pull) / total}
         if m.jnt_limited[j] and not self.has_no_limits():
             found["limits"] = m.jnt_range[j]
-        if m.jnt_actfrclimited[j]:
-            found["effort_limit"] = np.abs(m.jnt_actfrcrange[j]).max()
-        return found
+        limit = min(np.abs(m.jnt_actfrcrange[j]).max() if m.jnt_actfrclimited[j] else np.inf, self.efforts[j])
+        return found | ({"effort_limit": limit} if np.isfinite(limit) else {})
 
     def has_no_limits(self):
         return self.is_off("CONSTRAINT") or self.is_off("LIMIT")
