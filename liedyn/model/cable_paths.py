@@ -12,8 +12,6 @@ the sense is the second radius with its sign, and the side point the axis of the
 LINKS, POINTS, FRAME, RADIUS, SENSE, SIDE_AT, PIECE = 1, 4, 10, 22, 23, 24, 27
 SHORTEST, SIDE = 0, 2
 """Senses besides +1 and -1, counterclockwise and clockwise about the axis."""
-FLAT = 1e-6
-"""How far a belt may be out of its plane, as a slope."""
 WRAPPED = {"cylinder": CYLINDER, "sphere": SPHERE}
 
 

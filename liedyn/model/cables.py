@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
-from liedyn.model.cable_paths import FLAT, SIDE, WRAPPED, is_belt, parts_of
+from liedyn.model.cable_paths import SIDE, WRAPPED, is_belt, parts_of
 from liedyn.model.description import Constraint, Station
 from liedyn.model.frames import placement as pose_from
 from liedyn.model.kinds import CONSTRAINT_KINDS
@@ -22,6 +22,9 @@ from liedyn.model.numbers import numbers
 
 if TYPE_CHECKING:
     from liedyn.typing import ArrayLike
+
+FLAT = 1e-6
+"""How far pulleys of a belt may be out of one plane, as a slope; the same as for kernels, which see it later."""
 
 
 @dataclass(frozen=True, eq=False)
