@@ -126,3 +126,32 @@ def test_what_slides_and_what_falls_beside_it():
     assert sum(event.name == "contact floor of bounces" for event in tr.events) > 5
     assert np.linalg.norm(tr.v[-1, 3:6]) == pytest.approx(1.0, rel=1e-6)
     assert np.linalg.norm(tr.v[-1, :3]) == pytest.approx(1 / r, rel=1e-6)
+
+
+def standing_disk(tilt, friction):
+    """A disk that stands on its rim, tilted: it falls flat, where its rows have no direction."""
+    b = ld.Builder("coin")
+    b.body("coin", mass=1.0, inertia=(0.01, 0.02, 0.01))
+    b.joint("j", "free", "ground", "coin")
+    b.constraint("rim", "disk_on_plane", "ground", "coin", radius=0.2, child_axis=(0, 1, 0), unilateral=True,
+                 friction=friction)
+    robot = b.build()
+    q = ld.integrate(robot, robot.neutral, np.r_[tilt, 0, 0, 0, 0, 0])
+    q[6] = 0.2 * np.cos(tilt)
+    return robot, q
+
+
+@pytest.mark.parametrize("tilt, friction", [(0.05, 0.5), (0.2, 0.5), (0.1, 0.5), (0.3, 2.0)])
+def test_a_coin_that_falls_flat_comes_to_rest(tilt, friction):
+    robot, q = standing_disk(tilt, friction)
+    tr = ld.simulate(robot, q, np.zeros(6), 2.0)
+    assert abs(ld.pose(robot, tr.q[-1], "coin")[2, 1]) == pytest.approx(1.0, abs=1e-9)
+    assert np.abs(tr.v[-1]).max() < 1e-2 and abs(tr.q[-1, 6]) < 1e-9
+    energy = ld.kinetic_energy(robot, tr.q, tr.v) + ld.potential_energy(robot, tr.q)
+    assert (np.diff(energy) < 1e-6).all()
+
+
+def test_a_run_that_ends_at_a_flat_disk_says_so():
+    robot, q = standing_disk(0.2, 0.5)
+    with pytest.raises(ld.SimulationError, match="disk of 'rim' lies almost flat"):
+        ld.simulate(robot, q, np.zeros(6), 2.0, accumulation="error")

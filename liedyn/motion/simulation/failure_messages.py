@@ -9,10 +9,14 @@ import numpy as np
 from liedyn.machine.errors import ModelWarning, shown
 from liedyn.mechanics.constraints.undefined import undefined_rows
 from liedyn.mechanics.elements.generalized import element_states
+from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.model.build import is_rate_only
 from liedyn.model.calls.boundary import is_usable
 from liedyn.motion.simulation.singular_passages import NEAR
 from liedyn.motion.simulation.workspace import DIVERGED, MESSAGES, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE
+
+ALMOST = 1e-2
+"""Angle to the plane below which failures are put down to a disk that falls flat [rad]."""
 
 
 def warn_if_wound(robot, trajectory):
@@ -37,8 +41,8 @@ def warn_if_wound(robot, trajectory):
                 "tree, and cut another joint of the loop", ModelWarning, stacklevel=5)
 
 
-def reason(status, robot, o, x, inputs, stepping):
-    """Message for a status other than OK, from the scratch of the step; `stepping`: a time-stepping method."""
+def reason(status, robot, q, o, x, inputs, stepping):
+    """Message for a status other than OK at q, from the scratch of the step; `stepping`: a time-stepping method."""
     text = MESSAGES[status].format(largest=o.largest.min())
     if stepping and status == NOT_CONVERGED:
         text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
@@ -54,7 +58,23 @@ def reason(status, robot, o, x, inputs, stepping):
     if status == NOT_CLOSED and (g > o.tolerance).any():
         worst = int(np.nanargmax(g))
         text += f" ({robot.row_names[worst]} is left at {abs(x.residual[worst]):.3g})"
-    return text
+    return text + _almost_flat(robot, q)
+
+
+def _almost_flat(robot, q):
+    """What a message adds where a disk lies almost flat, so that nothing holds its point of
+    contact; else nothing."""
+    for disk in robot.model.constraints:
+        if disk.kind != "disk_on_plane":
+            continue
+        normal, axle = (
+            (pose(robot, q, body)[:3, :3] if body in robot.body_names else np.eye(3)) @ frame[:3, :3] @ along
+            for body, frame, along in ((disk.parent, disk.parent_placement, disk.axis),
+                                       (disk.child, disk.child_placement, disk.child_axis)))
+        if np.linalg.norm(np.cross(normal, axle)) < ALMOST:
+            return (f" (the disk of {shown(disk.name)} lies almost flat, where its point of contact runs round the rim "
+                    "without bound: let points of its rim touch instead)")
+    return ""
 
 
 def _not_finite(robot, x, inputs):

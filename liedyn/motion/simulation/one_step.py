@@ -148,6 +148,6 @@ def check_start(p, q, v, t, start):
 def fail(p, what, t, status):
     """Raises the error that says why a step from row 0 failed."""
     raise_errors(p.functions)
-    text = reason(status, p.robot, p.s.settings, p.s.work, p.inputs, p.stepping)
+    text = reason(status, p.robot, p.s.rows.q[0], p.s.settings, p.s.work, p.inputs, p.stepping)
     raise SimulationError(f"{what} of {p.robot.name!r} stopped at t = {t:.9g} s: {text}",
                           state=(t, p.s.rows.q[0].copy(), p.s.rows.v[0].copy()))

@@ -11,12 +11,11 @@ from liedyn.machine.errors import LiedynError, SimulationError
 from liedyn.mechanics.contact.contact_state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.mechanics.contact.sliding_friction import set_directions
 from liedyn.model.constraint_records import refresh
-from liedyn.motion.simulation.failure_messages import warn_if_wound
 from liedyn.motion.simulation.apply_events import Contradiction, apply_events, require_outside
 from liedyn.motion.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.motion.simulation.recorder import EnergyCheck
 from liedyn.motion.simulation.events import crosses, guard_value
-from liedyn.motion.simulation.failure_messages import reason
+from liedyn.motion.simulation.failure_messages import reason, warn_if_wound
 from liedyn.motion.simulation.gaps import steps_of_contacts
 from liedyn.motion.simulation.integrators.explicit import advance
 from liedyn.motion.simulation.integrators.out_of_contacts import DEEPEST as LEFT_BY_STEPS
@@ -25,8 +24,7 @@ from liedyn.motion.simulation.preparation import have_gaps
 from liedyn.motion.simulation.singular_passages import Passages
 from liedyn.motion.simulation.contacts_of_run import SHORTEST, SMALLEST, Surfaces, Unreachable
 from liedyn.motion.simulation.workspace import (
-    DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK,
-    SINGULAR, copy_row, make_rows,
+    DIVERGED, FAILED, INPUT_WORK, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK, SINGULAR, copy_row, make_rows,
 )
 
 LARGEST = 4096
@@ -131,7 +129,10 @@ class Run(Surfaces):
     def raise_status(self, status):
         """Raises the error that belongs to a status other than OK."""
         raise_errors(self.functions)
-        raise self.failure(reason(status, self.robot, self.o, self.x, self.inputs, self.integrator.stepping))
+        raise self.failure(self._reason(status))
+
+    def _reason(self, status):
+        return reason(status, self.robot, self.rows.q[0], self.o, self.x, self.inputs, self.integrator.stepping)
 
     # ---- parts
 
@@ -176,7 +177,7 @@ class Run(Surfaces):
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
         if status in TIGHT and self._may_step():  # time-stepping may pass it
-            raise Contradiction(MESSAGES[status].format(largest=self.o.largest.min()))
+            raise Contradiction(self._reason(status))
         if status != OK:
             self.raise_status(status)
         self.known = True
@@ -223,7 +224,8 @@ class Run(Surfaces):
                 # friction holds a contact that slid: treated as an event, which changes its mode or raises an error
                 self._instant((), ())
                 status = self._advance(1)[0]
-                if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
+                shorter = status in TIGHT and self._rubbing() and self._shorter_step()[1]
+                if status in TIGHT and not shorter and not self._step_through():
                     self.raise_status(status)
             self.chunk, self.known = SMALLEST, self.integrator is not self.settler
         elif status in TIGHT and self._may_step() and (done > 0 or self._step_through()):

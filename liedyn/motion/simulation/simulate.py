@@ -88,7 +88,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
         With ``"momenta"`` canonical momenta are integrated in place of velocities, which are computed from them at
         every stage and satisfy the constraints to rounding; momenta of cyclic coordinates, and of floating robots, are
         conserved to rounding, too. Only for ``"rk4"``, ``"rkmk"`` (both on the group then) and ``"gauss4"``, without
-        friction and Baumgarte's feedback.
+        friction and Baumgarte's feedback; ``"gauss4"`` ends in an error at singular configurations, which others pass.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         Projection on closed positions and consistent velocities after each step; nothing; Baumgarte's feedback; or
         minimal coordinates, where the constraints give the others at every stage, chosen anew when necessary.
