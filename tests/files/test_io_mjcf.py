@@ -74,11 +74,14 @@ FOUR_BAR = f"""
 CLOSINGS = {
     "connect by bodies": "<connect name='pin' body1='rod' body2='rocker' anchor='0.4 0 0'/>",
     "connect by sites": "<connect name='pin' site1='rod_end' site2='rocker_end'/>",
+    # rows of a turn that are multiplied by zero
+    "weld by bodies": "<weld name='pin' body1='rod' body2='rocker' anchor='0 0 0.2' torquescale='0'/>",
+    "weld by sites": "<weld name='pin' site1='rod_end' site2='rocker_end' torquescale='0'/>",
 }
 
 
 @pytest.mark.parametrize("how", CLOSINGS)
-def test_a_four_bar_closed_by_connect(tmp_path, how):
+def test_a_four_bar_closed_at_a_point(tmp_path, how):
     path = write(tmp_path, FOUR_BAR, before=f"<equality>{CLOSINGS[how]}</equality>")
     robot = ld.load(path)
     assert robot.loop_names == ("pin",) and robot.frame_names == ("rod_end", "rocker_end")

@@ -108,10 +108,11 @@ def connection(reader, e, name, active):
 
 
 def weld(reader, e, name, active):
-    """Two frames that coincide; the second body's point comes first in the data."""
+    """Two frames that coincide; the second body's point comes first in the data. MuJoCo multiplies the rows of their
+    turn by the last number, `torquescale`: with zero it leaves the turn free."""
     (parent, A), (child, B) = ends(reader, e)
     data = reader.model.eq_data[e]
-    reader.builder.loop(name, "fixed", parent, child, active=active,
+    reader.builder.loop(name, "fixed" if data[10] else "spherical", parent, child, active=active,
                         parent_placement=pose(data[3:6], data[6:10]) if A is None else A,
                         child_placement=pose(data[:3]) if B is None else B)
 
