@@ -220,6 +220,8 @@ def gearbox(builder, gear, joints, turned):
             raise ModelError(f"{gear.element.owner}: no revolute joint of the tree about its axis between "
                              f"{shown(reference)} and {shown(link)}")
         same = (found[0].axes[0] @ axis > 0.0) == (found[0].child == link)
+        if found[0].name in coefficients:
+            raise ModelError(f"{gear.element.owner}: both of its links turn with {shown(found[0].name)}")
         coefficients[found[0].name] = factor if same else -factor
     builder.constraint(gear.name, "coupling", coefficients=coefficients)
 
@@ -240,6 +242,8 @@ def mimics(builder, joints, turned):
             which = {"axis": 0, "axis2": 1}.get(mimic.xml.get("axis", "axis"), 2)
             if which >= len(leader.coordinates):
                 raise ModelError(f"{owner}: {shown(leader.name)} has no {mimic.xml.get('axis', 'axis')}")
+            if leader.coordinates[which] == name:
+                raise ModelError(f"{owner}: mimics itself")
             for each in (joint, leader):
                 if each.name not in turned:
                     raise ModelError(f"{owner}: {shown(each.name)} closes a loop, and has no coordinate to be coupled")

@@ -72,6 +72,9 @@ def test_bad_files(tmp_path, old, new, words):
            "</multiplier></mimic></axis>"), "'s' has no axis2"),
     (joint("j", "revolute", "box", "planet") + joint("k", "revolute", "sun", "planet", '<axis><xyz>0 0 1</xyz>'
      '<mimic joint="s"><multiplier>1</multiplier></mimic></axis>'), "'k' closes a loop, and has no coordinate"),
+    (joint("j", "revolute", "box", "planet", '<axis><xyz>0 0 1</xyz><mimic joint="j"><multiplier>2</multiplier></mimic>'
+           "</axis>"), "joint 'j', axis, mimic: mimics itself"),
+    (joint("j", "gearbox", "sun", "sun", "<gearbox_reference_body>box</gearbox_reference_body>" + AXES), "'sun'"),
 ])
 def test_bad_couplings(tmp_path, parts, message):
     with pytest.raises(ModelError, match=message):
