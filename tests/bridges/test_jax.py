@@ -163,6 +163,34 @@ def test_closed_loops():
                 assert off(actual, getattr(expected, name)) < 1e-12
 
 
+@pytest.mark.parametrize("way", [
+    lambda f: jax.jacrev(jax.jacrev(f, argnums=(0, 1, 2)), argnums=(0, 1, 2)),
+    lambda f: jax.jit(jax.hessian(f, argnums=(0, 1, 2)))], ids=["reverse twice", "jit, hessian"])
+@pytest.mark.parametrize("part", ["a", "lam"])
+def test_second_derivatives_of_a_closed_loop(way, part):
+    """Along a path of the mechanism: sixth-order differences of the library's first derivatives."""
+    q, v, tau = (x[0] for x in five_bars(1))
+    push = np.random.default_rng(5).normal(size=4)
+
+    def at(h):
+        there = ld.close(FIVE_BAR, q, q1=q[0] + 0.7 * h, q2=q[1] - 0.4 * h)
+        speeds = {"q1": v[0] - 1.1 * h, "q2": v[1] + 0.5 * h}
+        return there, ld.complete_velocity(FIVE_BAR, there, speeds), tau + h * push
+
+    def slopes(h):
+        found = ld.forward_dynamics_derivatives(FIVE_BAR, *at(h))
+        return [getattr(found, f"{part}_{by}") for by in ("q", "v", "tau")]
+
+    h = 1e-3
+    stencil = ((k, c) for n, c in ((1, 0.75), (2, -0.15), (3, 1.0 / 60.0)) for k, c in ((n, c / h), (-n, -c / h)))
+    sides = [(c, at(k * h), slopes(k * h)) for k, c in stencil]
+    along = [sum(c * each[i] for c, each, _ in sides) for i in range(3)]
+    H = way(lambda *x: getattr(bridge.forward_dynamics(FIVE_BAR, *x), part))(q, v, tau)
+    for i in range(3):
+        found = sum(np.asarray(H[i][j]) @ along[j] for j in range(3))
+        assert off(found, sum(c * each[i] for c, _, each in sides)) < 1e-8
+
+
 def cost(q, v, tau):
     return jnp.sum((q[-1] - 1.0) ** 2) + jnp.sum(v ** 2) / 10 + jnp.sum(tau ** 2) / 100
 
