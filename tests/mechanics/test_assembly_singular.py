@@ -179,5 +179,7 @@ def test_no_error_speaks_of_gaps_of_the_size_of_rounding():
         close(robot, start, slider=-2.0)
     assert "e-1" not in str(error.value)
     assert abs(error.value.q[2] - 1.0) < 2e-2 and closed(robot, error.value.q)
+    with pytest.raises(ClosureError, match="it ends where coordinates would have to jump"):  # none is held
+        close(robot, start + [0.0, 0.0, 100.0])
     with pytest.raises(ClosureError, match="left open by 0.5 m"):
         close(robot, start, slider=3.5)

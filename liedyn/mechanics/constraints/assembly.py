@@ -324,9 +324,10 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
     least = closed_at(robot, q, target, tolerance)
     if least[2] or outcome == JUMP:
         here = _values(robot, held, q, target.held.virtual, virtual_coordinates(robot, q)[target.held.virtual])
+        where = f"at {here}, where the other" if held else "where"
         raise ClosureError(
-            f"no path leads from the guess to an assembly of {robot.name!r}{said}: it ends at {here}, where the other "
-            "coordinates would have to jump; start from a guess on the wanted branch", 0.0, "", q)
+            f"no path leads from the guess to an assembly of {robot.name!r}{said}: it ends {where} coordinates would "
+            "have to jump; start from a guess on the wanted branch", 0.0, "", q)
     # forces do not matter here, and would prevent their cut joints from being removed
     alone = replace(robot, elements=None)
     alone = alone.switched(dict.fromkeys(_apart(robot, target, least[1], tolerance), False))
