@@ -95,16 +95,17 @@ class Chain:
     def dense(self, matrices):
         """For every result and argument, result by result, the matrix of all partial derivatives, as NumPy arrays."""
         A, B, *C = matrices
-        lead, n, p = A.shape[:-3], self.nq + self.nv, self.parameters or 0
-        J = np.zeros((*lead, self.steps + 1, n, n + self.steps * self.nu + p))
+        lead, n = A.shape[:-3], self.nq + self.nv
+        before = n + self.steps * self.nu
+        J = np.zeros((*lead, self.steps + 1, n, before + (self.parameters or 0)))
         J[..., 0, :, :n] = np.eye(n)
         for k in range(self.steps):
             at = n + k * self.nu
             J[..., k + 1, :, :at] = A[..., k, :, :] @ J[..., k, :, :at]
             J[..., k + 1, :, at:at + self.nu] = B[..., k, :, :]
             if C:
-                J[..., k + 1, :, -p:] = A[..., k, :, :] @ J[..., k, :, -p:] + C[0][..., k, :, :]
-        ends = [0, self.nq, n, n + self.steps * self.nu, *([] if self.parameters is None else [J.shape[-1]])]
+                J[..., k + 1, :, before:] = A[..., k, :, :] @ J[..., k, :, before:] + C[0][..., k, :, :]
+        ends = [0, self.nq, n, before, *([] if self.parameters is None else [J.shape[-1]])]
         arguments = [slice(*each) for each in zip(ends, ends[1:])]
         blocks = [J[..., rows, columns] for rows in arguments[:2] for columns in arguments]
         return [block.reshape(*lead, -1, block.shape[-1]) for block in blocks]

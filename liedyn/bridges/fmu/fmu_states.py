@@ -68,10 +68,12 @@ def states_of(robot, q, independent):
     """The states for a choice of independent coordinates (`linearize`), made at q.
 
     Raises InputError for coordinates that are no numbers of q, only a part of a joint's rotation, too few or too many,
-    and SingularConfigurationError for those that do not determine the motion.
+    and for a mechanism that cannot move, SingularConfigurationError for those that do not determine the motion.
     """
     y = choose_positions(robot, q, independent, RANK_TOLERANCE)
     w = choose_speeds(robot, q, y, None, RANK_TOLERANCE)
+    if not w.names:
+        raise InputError(f"an FMU has states, but constraints let nothing of {robot.name!r} move")
     for chosen in (y, w):
         for name in chosen.names:
             if name not in robot.velocity_names:

@@ -65,6 +65,8 @@ def solved(solve, equation, states, still, words):
         No stabilising solution; the message names an unstable mode.
     """
     A, B, Q, R, N = equation
+    if not len(A):
+        raise InputError(f"no {words.what}: there is no state, as nothing can move")
     own, sampled = np.linalg.eigvals(A), still is not None
     still = _nearest(own, still) if sampled else own[:0]
     try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ def weights_for(second, lead, sizes):
         weights = as_floats(f"second weights of {name}", weights, sizes[name])
         require_usable(f"second weights of {name}", weights)
         try:
-            found[name] = np.broadcast_to(weights, (*lead, sizes[name])).reshape(-1, 1, sizes[name]).copy()
+            found[name] = np.broadcast_to(weights, (*lead, sizes[name])).reshape(math.prod(lead), 1, sizes[name]).copy()
         except ValueError as error:
             raise InputError(f"second has weights of shape {weights.shape} for states of shape {lead}") from error
     return found

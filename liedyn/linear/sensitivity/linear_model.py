@@ -14,6 +14,7 @@ where a prime is the variation along a column (N, X, a', lambda') of the linear 
 (`liedyn.linear.sensitivity.second_order_sensitivity`). The derivatives of the multipliers are those of the least-norm
 solution.
 """
+import math
 from collections import namedtuple
 
 import numpy as np
@@ -82,7 +83,8 @@ class LinearModels:
         self.Z_h = np.concatenate([self.G[:, self.holonomic], self._rows(self.y, self.R_y, self.E)], axis=1)
         self.Z_inverse, self.Z_h_inverse = (np.linalg.pinv(Z) for Z in (self.Z, self.Z_h))
         self.G_inverse, self.redundant = inverse_of_rank(self.G, rank), bool((rank < self.G.shape[1]).any())
-        self.N, self.S = self.Z_h_inverse[:, :, -len(self.y.names):], self.Z_inverse[:, :, -len(self.w.names):]
+        self.N, self.S = (inverse[:, :, inverse.shape[2] - len(chosen.names):] for inverse, chosen in (
+            (self.Z_h_inverse, self.y), (self.Z_inverse, self.w)))
         self.inertia = self.S.swapaxes(1, 2) @ M @ self.S
         if friction is not None:  # normal forces, by the friction of unit normal forces on each other
             self.drag = self.slip_rows.swapaxes(1, 2) @ friction.of_unit
@@ -118,7 +120,7 @@ class LinearModels:
         S = self.S.swapaxes(1, 2)
         S, SM = _beside(S, force), _beside(S @ self.M, force)
         rest = np.moveaxis(S @ force + SM @ free, -2, 1)  # one factorisation for all columns of a state
-        found = -np.linalg.solve(self.inertia, rest.reshape(*rest.shape[:2], -1))
+        found = -np.linalg.solve(self.inertia, rest.reshape(*rest.shape[:2], math.prod(rest.shape[2:])))
         return np.moveaxis(found.reshape(rest.shape), 1, -2)
 
     def accelerate(self, force, free):
@@ -233,7 +235,7 @@ class LinearModels:
                                 Columns(none, none, a_p, lam_p), (None, None), mixed, free, lower, None)
         upper = np.zeros((*lower.shape[:2], len(self.y.names), len(names)))
         model = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)
-        f0_p = np.concatenate([upper[:, 0], w_dot_p], axis=1)
+        f0_p = np.concatenate([np.zeros((states, len(self.y.names), len(names))), w_dot_p], axis=1)
         return Derivatives(none, none, a_p, lam_p, model[:, :, :self.x], model[:, :, self.x:], C, D, f0_p)
 
     def _derivatives(self, names, changes, moves):

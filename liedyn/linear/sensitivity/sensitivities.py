@@ -377,7 +377,7 @@ def _choices(robot, model, K, S):
     """Coordinates and velocities, and their rows at each state."""
     p = K.shape[2]
     y_names, w_names = model.states[:p], tuple(name.removeprefix("velocity:") for name in model.states[p:])
-    if y_names[0].startswith("tangent"):
+    if y_names and y_names[0].startswith("tangent"):
         R = K.swapaxes(1, 2)  # orthonormal: R N = 1
         y = Independent(y_names, R[0], np.full(p, -1))
         return y, y, R, R

@@ -122,7 +122,8 @@ def function_text(prefix, name, language, traces, public=True):
         linkage="" if public else "static ", prefix=prefix, PREFIX=prefix.upper(), name=name,
         arguments=declared(real, inputs, results),
         finite=" && ".join(f"{check}({x}, {size})" for x, size in inputs.items()),
-        variants=" || ".join(calls), results=" && ".join(f"{check}({x}, {size})" for x, size in results.items()),
+        variants=" || ".join(calls),
+        results=" && ".join(f"{check}({x}, {size})" for x, size in results.items()) or "1",
         clear="\n".join(f"        {prefix}_clear({x}, {size});" for x, size in results.items()))])
 
 

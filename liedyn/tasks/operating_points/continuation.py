@@ -254,7 +254,7 @@ def continuation(robot: Robot | Callable[..., Any], start: Trim, parameter: str 
         problem, name = Problem(robot, held, free, None, rank_tolerance, None, family), FAMILY
         here = problem.start(start.q, start.v, start.u, given | {FAMILY: parameter})
         here = problem.probed(here, span)
-    if not start.reached or np.abs(here.r).max(initial=0.0) > 1e-6 * max(1.0, np.abs(here.J).max()):
+    if not start.reached or np.abs(here.r).max(initial=0.0) > 1e-6 * max(1.0, np.abs(here.J).max(initial=0.0)):
         raise InputError("start is no equilibrium of this robot")
     if name not in here.free:
         raise InputError(f"parameter {shown(name)} is not independent here; independent are {', '.join(here.y)}")
