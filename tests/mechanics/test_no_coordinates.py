@@ -1,5 +1,7 @@
-"""Robots that cannot move, without bodies, with all of them fixed, or held by constraints: empty results, or errors that
-say so."""
+"""Robots that cannot move: without bodies, with all of them fixed, or held by constraints.
+
+Results are empty, or errors say so.
+"""
 import shutil
 import subprocess
 
