@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.linear import linearize
-from liedyn.machine.errors import ConditionWarning, InputError, LiedynError, listed, said, shown
+from liedyn.machine.errors import ConditionWarning, InputError, LiedynError, listed, said, shown, suggestion
 from liedyn.mechanics.dynamics import forward_dynamics
 from liedyn.motion.simulation import simulate
 from liedyn.tasks.operating_points import trim
@@ -158,7 +158,8 @@ def _batch(work, rows, count):
 def _attribute(what, result, name):
     value = getattr(result, name, None) if not name.startswith("_") else None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiubc":
-        raise InputError(f"{what} has no array {shown(name)} to keep")
+        known = [each for each, x in vars(result).items() if isinstance(x, np.ndarray) and not each.startswith("_")]
+        raise InputError(f"{what} has no array {shown(name)} to keep, {suggestion(name, known)}")
     return value
 
 
