@@ -12,6 +12,20 @@ class MissingPeer(BenchmarkError):
     """A library to compare with that is not installed, or cannot be built here; the message says why."""
 
 
+class SlowCompilerError(MissingPeer):
+    """A peer whose compilation was given up.
+
+    Attributes
+    ----------
+    seconds : float
+        After which it was.
+    """
+
+    def __init__(self, message, seconds):
+        super().__init__(message)
+        self.seconds = seconds
+
+
 class DisagreementError(BenchmarkError):
     """Two contenders computed different results: their times say nothing.
 

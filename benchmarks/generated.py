@@ -279,7 +279,7 @@ def _function(model, algorithm):
 
 
 @functools.cache
-def _library(oracle, algorithm):
+def _library(oracle, algorithm, longest):
     if importlib.util.find_spec("casadi") is None:
         raise MissingPeer("no casadi")
     command = compiler("gcc")
@@ -296,11 +296,11 @@ def _library(oracle, algorithm):
     source = folder / f"casadi-{oracle.model.name}-{algorithm}-{hashlib.sha256(code.encode()).hexdigest()[:16]}.c"
     if not source.with_suffix(".so").exists():
         Path(source).write_text(code)
-        compile_to(source.with_suffix(".so"), [command, *FLAGS, str(source)])
+        compile_to(source.with_suffix(".so"), [command, *FLAGS, str(source)], longest)
     return ctypes.CDLL(str(source.with_suffix(".so")))
 
 
-def run(oracle, algorithm, q, v, x, threads, out, keep=True):
+def run(oracle, algorithm, q, v, x, threads, out, keep=True, longest=None):
     """The algorithm over all states, in Pinocchio's order, as a function without arguments.
 
     Parameters
@@ -313,13 +313,17 @@ def run(oracle, algorithm, q, v, x, threads, out, keep=True):
     threads : int
     out : ndarray, shape (count, ...)
         Matrices column by column; of the last state only without `keep`.
+    longest : float, optional
+        Seconds that the compiler may take.
 
     Raises
     ------
     MissingPeer
         No CasADi, no compiler, or joints that the recursions here do not have.
+    SlowCompilerError
+        The compiler takes longer.
     """
-    states = _library(oracle, algorithm).states
+    states = _library(oracle, algorithm, longest).states
     rest = [array.ctypes.data_as(ctypes.c_void_p) for array in (q, v, x, out)]
     return functools.partial(states, ctypes.c_int64(len(q)), ctypes.c_int64(threads), *rest,
                              ctypes.c_int64(out[0].size if keep else 0))

@@ -20,8 +20,9 @@ QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study",
          "stepping", "reaching", "momenta", "gradients", "planning", "reaches")
 ON_REQUEST = ("gpu", "starting")
 """Measured only when named: one needs a GPU, the other takes minutes to compile everything again."""
-LONGEST = 600.0
-"""Seconds after which a section is given up."""
+LONGEST = {"starting": 3600.0, "second_derivatives": 1200.0}
+USUAL_LONGEST = 600.0
+"""Seconds after which a section is given up: those that compile much have more."""
 MAIN = ("trees", "batches", "loops")
 """Those that are measured for a level of processors, too."""
 
@@ -39,11 +40,12 @@ def measured_apart(name):
     BenchmarkError
         The process fails; the message is its last line.
     """
+    longest = LONGEST.get(name, USUAL_LONGEST)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "results.json"
         command = [sys.executable, "-m", "benchmarks", "--sections", name, "--json", str(target), "--here"]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        watchdog = threading.Timer(LONGEST, process.kill)
+        watchdog = threading.Timer(longest, process.kill)
         watchdog.start()
         message = "no message"
         for line in process.stderr:
@@ -54,7 +56,7 @@ def measured_apart(name):
         status = process.wait()
         watchdog.cancel()
         if status or not target.exists():
-            raise BenchmarkError(f"{name}: {message} (exit status {status}; at most {LONGEST:.0f} s)")
+            raise BenchmarkError(f"{name}: {message} (exit status {status}; at most {longest:.0f} s)")
         return json.loads(target.read_text())["sections"][name]
 
 

@@ -2,8 +2,8 @@
 
 Each line is a process of its own, timed by the clock on the wall from its start to its end; cold ones have a new
 directory for the cache. First numbers are interpreted (`liedyn.machine.program.handover`), so each line is also timed
-with ``LIEDYN_INTERPRET=0``, which has it wait for the compiler. It compiles everything twice, which takes minutes:
-`python -m benchmarks --sections starting`.
+with ``LIEDYN_INTERPRET=0``, which has it wait for the compiler. `liedyn warmup` compiles everything, and the lines
+before it nearly as much: `python -m benchmarks --sections starting` takes a quarter of an hour.
 """
 import os
 import subprocess
@@ -109,7 +109,7 @@ def report(rows):
     """The section in Markdown."""
     def text(values):
         if not values:
-            return MISSING
+            return MISSING if values is None else ""  # of old numbers; warmup interprets nothing
         if len(values) == 1:
             return f"{values[0]:.2f}"
         return f"{median(values):.2f} ({min(values):.2f}-{max(values):.2f})"

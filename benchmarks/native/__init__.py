@@ -1,17 +1,19 @@
 """The yardstick: Pinocchio's own C++ algorithms compiled for this machine, looped over states without Python.
 
 `trees.cpp`, `loops.cpp` and `second.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` (or
-the level of processors that is benchmarked) against the headers that come with the wheels of Pinocchio and Eigen (`pip
-install pin cmeel-eigen`; some minutes and 4 GB each), and kept in a cache directory. `codegen.cpp` is Pinocchio's own
-code generation (`pip install cmeel-cppad cmeel-cppadcodegen`). Where there is no compiler or no header the peer is
-missing, and says why.
+the level of processors that is benchmarked) against the headers that come with the wheels of Pinocchio and of Eigen or
+CasADi, which has Eigen's headers in it (`pip install pin cmeel-eigen` or `pip install pin casadi`; some minutes and
+4 GB each), and kept in a cache directory. `codegen.cpp` is Pinocchio's own code generation (`pip install cmeel-cppad
+cmeel-cppadcodegen`). Where there is no compiler or no header the peer is missing, and says why.
 """
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +21,7 @@ from pathlib import Path
 
 from numba import config
 
-from benchmarks.errors import MissingPeer
+from benchmarks.errors import MissingPeer, SlowCompilerError
 from liedyn.machine.compiled.cpu_targets import LEVELS
 
 HERE = Path(__file__).resolve().parent
@@ -84,27 +86,50 @@ def library(name):
     return ctypes.CDLL(str(target))
 
 
-def compile_to(target, command):
+def compile_to(target, command, longest=None):
     """Run a compiler; the result appears under its name only when it is whole.
+
+    Parameters
+    ----------
+    target : Path
+    command : list of str
+        Without its output.
+    longest : float, optional
+        Seconds on the wall after which the compiler, with all processes that it has started, is ended.
 
     Raises
     ------
     MissingPeer
         It fails.
+    SlowCompilerError
+        It takes longer.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_suffix(f".{os.getpid()}.so")
+    unfinished, name = target.with_suffix(f".{os.getpid()}.so"), Path(command[0]).name
     print(f"... compiling {target.name}", file=sys.stderr, flush=True)
-    done = subprocess.run([*command, "-o", str(unfinished)], capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
-        raise MissingPeer(f"{Path(command[0]).name} fails: {last[:100]}")
+    process = subprocess.Popen([*command, "-o", str(unfinished)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True, start_new_session=True)
+    try:
+        _, errors = process.communicate(timeout=longest)
+    except BaseException as stopped:
+        os.killpg(process.pid, signal.SIGKILL)  # a driver's death does not end the compiler that it has started
+        process.communicate()
+        unfinished.unlink(missing_ok=True)
+        if isinstance(stopped, subprocess.TimeoutExpired):
+            raise SlowCompilerError(f"{name} takes more than {longest:g} s", longest) from None
+        raise
+    if process.returncode:
+        last = (errors.strip().splitlines() or ["killed"])[-1]
+        raise MissingPeer(f"{name} fails: {last[:100]}")
     unfinished.rename(target)
 
 
 def _header_folders():
-    """Where wheels have left headers."""
-    places = (Path(place) / "cmeel.prefix" / "include" for place in (sysconfig.get_paths()["purelib"], *sys.path))
+    """Where wheels have left headers; CasADi's come last, as only its copy of Eigen is of use."""
+    places = [Path(place) / "cmeel.prefix" / "include" for place in (sysconfig.get_paths()["purelib"], *sys.path)]
+    casadi = importlib.util.find_spec("casadi")
+    if casadi is not None:
+        places.append(Path(casadi.origin).parent / "include")
     return [place for place in dict.fromkeys(places) if place.exists()]
 
 

@@ -3,11 +3,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from benchmarks import report
+from benchmarks import native, report, second_derivatives
+from benchmarks.errors import MissingPeer, SlowCompilerError
 from benchmarks.targets import ONE_CORE
 
 pytest.importorskip("pinocchio")
@@ -70,3 +72,37 @@ def test_levels_have_tables_of_their_own():
     assert "# Benchmarks for x86-64-v3" in of_level and "## Batches" in of_level
     assert f"({ONE_CORE['rnea']:g})" in alone and f"({ONE_CORE['rnea'] / 2:g})" in of_level
     assert f"({ONE_CORE['rnea']:g})" not in of_level
+
+
+def test_headers_of_native_peers_are_found_in_wheels():
+    """Pinocchio's and Boost's come with `pin`, Eigen's also with CasADi."""
+    pytest.importorskip("casadi")
+    for header in (*native.HEADERS, "boost/fusion/container/vector.hpp", "eigen3/unsupported/Eigen/CXX11/Tensor"):
+        assert any((folder / header).exists() for folder in native._header_folders()), header
+
+
+def test_a_slow_compiler_is_ended_with_its_children(tmp_path):
+    driver, started = tmp_path / "driver", tmp_path / "started"
+    driver.write_text(f"#!/bin/sh\n(sleep 3; touch {tmp_path}/survived) & touch {started}; wait\n")
+    driver.chmod(0o755)
+    begun = time.perf_counter()
+    with pytest.raises(SlowCompilerError, match=r"driver takes more than 0\.5 s") as caught:
+        native.compile_to(tmp_path / "peer.so", [str(driver)], 0.5)
+    assert time.perf_counter() - begun < 2.5 and caught.value.seconds == 0.5
+    time.sleep(3.0)
+    assert started.exists() and not (tmp_path / "survived").exists() and not list(tmp_path.glob("*.so"))
+
+
+def test_a_compiler_that_fails_says_why(tmp_path):
+    with pytest.raises(MissingPeer, match=r"^sh fails: no such register$"):
+        native.compile_to(tmp_path / "peer.so", ["/bin/sh", "-c", "echo no such register >&2; exit 1"])
+    assert not list(tmp_path.glob("*.so"))
+
+
+def test_a_peer_that_compiles_too_long_is_told_in_the_table():
+    timing = (1e-6, 1e-6, 1e-6)
+    row = {"robot": "chain20", "timings": dict.fromkeys((*second_derivatives.LOOPS, "native"), timing),
+           "missing": {"CasADi": ("> 200 s", "gcc takes more than 200 s")}}
+    cells = next(line for line in second_derivatives.report([row]).splitlines() if "chain20" in line).split("|")
+    assert cells[2].strip() == "1.00 (1.00-1.00)" and cells[5].strip() == "> 200 s" and cells[7].strip() == "missing"
+    assert "CasADi, chain20: gcc takes more than 200 s." in second_derivatives.report([row])
