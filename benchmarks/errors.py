@@ -17,8 +17,8 @@ class SlowCompilerError(MissingPeer):
 
     Attributes
     ----------
-    seconds : float
-        After which it was.
+    seconds : int
+        Of processor time, after which it was.
     """
 
     def __init__(self, message, seconds):

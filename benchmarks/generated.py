@@ -313,8 +313,8 @@ def run(oracle, algorithm, q, v, x, threads, out, keep=True, longest=None):
     threads : int
     out : ndarray, shape (count, ...)
         Matrices column by column; of the last state only without `keep`.
-    longest : float, optional
-        Seconds that the compiler may take.
+    longest : int, optional
+        Seconds of processor time that the compiler may take.
 
     Raises
     ------

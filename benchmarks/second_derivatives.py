@@ -17,14 +17,14 @@ QUICK_ROBOTS = ("panda",)
 LOOPS = ("rnea_derivatives_nonzeros", "rnea_second_derivatives_nonzeros", "rnea_hessian_nonzeros",
          "aba_derivatives_nonzeros", "aba_hessian")
 TOLERANCE = 1e-8
-LONGEST = 200.0
-"""Seconds that gcc may take for the C of one robot: a chain of twenty joints is 4 MB of it."""
+LONGEST = 100
+"""Seconds of processor time that gcc may take for the C of one robot: a chain of twenty joints is 4 MB of it."""
 
 TEXT = f"""Microseconds of processor time per state: median (lower and upper quartile), of the same distinct states.
 Whole: four tensors of nv^3 numbers, of which those are written that are not zero at every state; contracted: the four
 matrices of `weights=`. native: Pinocchio's `ComputeRNEASecondOrderDerivatives`, `-O3 -march=native`, whole: it has no
 others; CasADi: C of `hessian(dot(weights, rnea))` of a recursion in its symbols, for fixed bases only, given up
-where gcc takes more than {LONGEST:g} s for it. dRNEA and dABA are liedyn's first derivatives.
+where gcc takes more than {LONGEST} s for it. dRNEA and dABA are liedyn's first derivatives.
 """
 
 
@@ -61,7 +61,7 @@ def _contenders(name, effort, missing):
             contenders[peer] = Contender(make(name, robot, given, tensors), len(given[0]))
         except MissingPeer as error:
             slow = isinstance(error, SlowCompilerError)
-            missing[peer] = (f"> {error.seconds:g} s" if slow else MISSING, str(error))
+            missing[peer] = (f"> {error.seconds} s" if slow else MISSING, str(error))
     return contenders
 
 

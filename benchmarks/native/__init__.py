@@ -13,7 +13,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -94,8 +93,8 @@ def compile_to(target, command, longest=None):
     target : Path
     command : list of str
         Without its output.
-    longest : float, optional
-        Seconds on the wall after which the compiler, with all processes that it has started, is ended.
+    longest : int, optional
+        Seconds of processor time after which it is ended.
 
     Raises
     ------
@@ -107,21 +106,22 @@ def compile_to(target, command, longest=None):
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished, name = target.with_suffix(f".{os.getpid()}.so"), Path(command[0]).name
     print(f"... compiling {target.name}", file=sys.stderr, flush=True)
-    process = subprocess.Popen([*command, "-o", str(unfinished)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True, start_new_session=True)
-    try:
-        _, errors = process.communicate(timeout=longest)
-    except BaseException as stopped:
-        os.killpg(process.pid, signal.SIGKILL)  # a driver's death does not end the compiler that it has started
-        process.communicate()
+    limited = () if longest is None else ("sh", "-c", f'ulimit -t {longest} && exec "$@"', "sh")
+    before = _seconds_of_children()
+    done = subprocess.run([*limited, *command, "-o", str(unfinished)], capture_output=True, text=True)
+    if done.returncode:
         unfinished.unlink(missing_ok=True)
-        if isinstance(stopped, subprocess.TimeoutExpired):
-            raise SlowCompilerError(f"{name} takes more than {longest:g} s", longest) from None
-        raise
-    if process.returncode:
-        last = (errors.strip().splitlines() or ["killed"])[-1]
+        if longest is not None and _seconds_of_children() - before > 0.95 * longest:
+            raise SlowCompilerError(f"{name} takes more than {longest} s", longest)
+        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
         raise MissingPeer(f"{name} fails: {last[:100]}")
     unfinished.rename(target)
+
+
+def _seconds_of_children():
+    """Processor time of processes that have been waited for, and of theirs."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _header_folders():
