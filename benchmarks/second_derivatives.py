@@ -17,7 +17,7 @@ QUICK_ROBOTS = ("panda",)
 LOOPS = ("rnea_derivatives_nonzeros", "rnea_second_derivatives_nonzeros", "rnea_hessian_nonzeros",
          "aba_derivatives_nonzeros", "aba_hessian")
 TOLERANCE = 1e-8
-LONGEST = 100
+LONGEST = 20
 """Seconds of processor time that gcc may take for the C of one robot: a chain of twenty joints is 4 MB of it."""
 
 TEXT = f"""Microseconds of processor time per state: median (lower and upper quartile), of the same distinct states.
