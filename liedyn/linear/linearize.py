@@ -17,9 +17,9 @@ from liedyn.linear.linearize_states import (
 from liedyn.linear.operating_point import (
     CLOSURE_TOLERANCE, Asked, actuators_of, judge, least, left_as_tangent, linearize_at,
 )
-from liedyn.linear.outputs import output_plan
+from liedyn.linear.outputs import needed_actuators, needed_outputs, output_plan, with_outputs
 from liedyn.linear.space import Coordinates
-from liedyn.linear.state_space import LocalStateSpace
+from liedyn.linear.state_space import RESULTS, LocalStateSpace, asked_results, read_asked, restricted
 from liedyn.machine.arguments import names, non_negative, positive, require_robot
 from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.user_functions import raise_errors
@@ -64,7 +64,8 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
               independent: IndependentNames = None, outputs: Sequence[str] | None = None, f_ext: Wrenches | None = None,
               closure_tolerance: float = CLOSURE_TOLERANCE, rank_tolerance: float = RANK_TOLERANCE,
               speeds: Sequence[str] | None = None, u: ArrayLike | tuple[Any, ...] | None = None,
-              second: bool | ArrayLike | Mapping[str, ArrayLike] | None = None) -> LocalStateSpace:
+              second: bool | ArrayLike | Mapping[str, ArrayLike] | None = None,
+              results: Sequence[str] | None = None) -> LocalStateSpace:
     """Exact minimal state-space model of a mechanism about a state, moving or at rest.
 
     Parameters
@@ -105,13 +106,17 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         array: weights of the rates f = (ydot, wdot), of whose sum ``second.f`` is the Hessian, which takes a few
         times as long as A and B for mechanisms of any size; or a dict of weights of ``"f"``, ``"a"`` (all
         accelerations, nv), ``"lam"`` (multipliers, m) and ``"q"`` (all displacements, nv).
+    results : sequence of str, optional
+        Those that will be read, of "A", "B", "C", "D", "f0", "K", "S", "drift", "a" and "lam", as in
+        ``results=("A", "B", "f0")``. Others are not stored, nor computed where that takes time: columns of inputs
+        without "B" and "D", rows of outputs without "C" and "D". None: all.
 
     Returns
     -------
     LocalStateSpace
         ``A, B, C, D, f0, K, S, drift`` with names of states, inputs (the robot's actuators, or all of tau) and outputs.
         For a batch the arrays have its leading axes; C and D of the coordinates themselves are one read-only matrix
-        for all states.
+        for all states. Results that were left out raise an InputError when they are read.
 
     Raises
     ------
@@ -119,8 +124,8 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         A loop is open at q.
     InputError
         v violates the constraints, a shape does not fit, an entry is not finite, a name is unknown, there are too many
-        or too few coordinates, or a feedback fails; a contact is exactly at a transition (about to open, to slip or to
-        stick), an impact is due, or contact modes differ between the states of a batch.
+        or too few coordinates, a result is unknown, or a feedback fails; a contact is exactly at a transition (about to
+        open, to slip or to stick), an impact is due, or contact modes differ between the states of a batch.
     SingularConfigurationError
         A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
         the motion, or some motion has no inertia.
@@ -156,12 +161,13 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     """
     if not hasattr(robot, "packed"):
         require_robot(robot)
-    second = None if second is False else second
+    second, results = None if second is False else second, asked_results(results)
+    computed = results if second is None else RESULTS
     if f_ext is None and u is None and robot.elements is None:
         found = linearize_one_state(
-            robot, q, v, tau, (independent, outputs, speeds, closure_tolerance, rank_tolerance))
+            robot, q, v, tau, (independent, outputs, speeds, computed, closure_tolerance, rank_tolerance))
         if found is not None and (second is None or _completed(found, robot, q, v, tau, second)):
-            return found
+            return restricted(found, results) if second is not None else found
     closure_tolerance = positive("closure_tolerance", closure_tolerance)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     in_contact = watches(robot)
@@ -178,13 +184,16 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     if in_contact:
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
-    plan = output_plan(robot, read, y)
+    plan = needed_outputs(computed, output_plan(robot, read, y))
     if plan.joints:
         friction.joints = by_name(_JOINT_ROWS)(robot, plan.joints, f_ext, lead)
     if friction.rubs or plan.more or not friction.least_norm:
         solve = functools.partial(friction.solve, all_states, plan.contacts)
     asked = Asked(robot, lead, y, w)
-    given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(robot, loop))
+    actuators = actuators_of(robot, loop)
+    if solve is all_states and loop is None:
+        solve, actuators = functools.partial(all_states, results=computed), needed_actuators(computed, actuators)
+    given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators)
     tolerances = Tolerances(closure_tolerance, rank_tolerance)
     rows = len(plan.labels) if len(plan.parts) or plan.more else 0
     if loop is None:
@@ -197,8 +206,9 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
         if plan.joints and whole.elements is not None:
             joints = by_name(_JOINT_ROWS)(whole, plan.joints, None, lead)
             _add_elements(joints, joints.of_elements(loop, (q, v), opened.K, opened.C[:, rows:]), found)
-    C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
-    space = _state_space(asked, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
+    if not rows and with_outputs(results):
+        found = _with_own_coordinates(robot, found)
+    space = _state_space(asked, plan.labels, results, (q, v, given_tau), found, rank_tolerance)
     return space if second is None else _with_second(space, asked, given, loads, friction, tolerances, second)
 
 
@@ -259,12 +269,13 @@ def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
     return switched
 
 
-def _own_coordinates(robot, count, found):
-    """C and D if the outputs are the coordinates themselves: the same matrices at all states, not copied for each."""
-    C, D = own_coordinates(robot, found.K.shape[2], *found.B.shape[1:])
-    if count == 1:
-        return C.copy()[None], D.copy()[None]
-    return _repeated(C, count), _repeated(D, count)
+def _with_own_coordinates(robot, found):
+    """`Found` with the C and D of outputs that are the coordinates themselves: the same matrices at all states, not
+    copied for each."""
+    C, D = own_coordinates(robot, found.K.shape[2], found.A.shape[2], len(robot.actuator_names))
+    if len(found.A) == 1:
+        return found._replace(C=C.copy()[None], D=D.copy()[None])
+    return found._replace(C=_repeated(C, len(found.A)), D=_repeated(D, len(found.A)))
 
 
 def _repeated(x, count):
@@ -304,10 +315,11 @@ def _add_elements(joints, derivatives, found):
         joints.add(by_u, found.D[k])
 
 
-def all_states(asked, given, parts, outputs, tolerances):
+def all_states(asked, given, parts, outputs, tolerances, results=RESULTS):
     """Linearizes all states at once; an error names the first state that has no state space."""
     robot, lead, y, w = asked
-    found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs)
+    found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs,
+                 results)
     request = Request(given.coordinates, given.actuators, parts, tolerances)
     arguments = robot.packed, given.state, request, found
     if len(found.rank) >= FEW:
@@ -340,19 +352,19 @@ def _require(robot, y, w, given, b, tolerances):
     linearize_at(robot, State(q, v, tau, forces), of_y, of_w, *tolerances)
 
 
-def _state_space(asked, labels, C, D, state, found, tolerance):
+def _state_space(asked, labels, results, state, found, tolerance):
     """The result, in the leading shape of the user's arguments."""
     robot, lead, y, w = asked
-    q, v, tau = (x.copy() for x in state)
-    arrays = (found.A, found.B, C, D, found.f0, found.K, found.S, found.drift, q, v, tau, found.a, found.lam,
-              found.rank, found.condition, found.closure)
+    arrays = {name: getattr(found, name) for name in results}
+    arrays |= dict(zip(("q", "v", "tau"), (x.copy() for x in state)))
+    numbers = {"rank": found.rank, "condition": found.condition, "closure_residual": found.closure}
     if lead:
-        shaped = [x.reshape(lead + x.shape[1:]) for x in arrays]
+        known = {name: x.reshape(lead + x.shape[1:]) for name, x in (arrays | numbers).items()}
     else:
-        shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
-    found = LocalStateSpace(*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
-    object.__setattr__(found, "_robot", robot)
-    if not left_as_tangent(y):
-        return found
-    known = {name: value for name, value in vars(found).items() if name != "condition"}
-    return LocalStateSpace.of(known | {"_later": (tangent_condition, robot, tolerance)})
+        known = {name: x[0] for name, x in arrays.items()} | {name: x.item() for name, x in numbers.items()}
+    known |= {"states": y.names + w.rates, "inputs": robot.actuator_names, "outputs": labels, "_robot": robot}
+    later = ()
+    if left_as_tangent(y):
+        del known["condition"]
+        later = tangent_condition, robot, tolerance
+    return LocalStateSpace.of(known | {"_later": (read_asked, results, *later)})

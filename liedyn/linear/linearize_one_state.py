@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.linear.linearize_states import Found, Request, Tolerances, linearize_states
-from liedyn.linear.outputs import output_plan
+from liedyn.linear.outputs import needed_actuators, needed_outputs, output_plan, with_outputs
 from liedyn.linear.space import Coordinates
-from liedyn.linear.state_space import LocalStateSpace
+from liedyn.linear.state_space import RESULTS, LocalStateSpace, restricted
 from liedyn.machine import arguments
 from liedyn.machine.compiled.jit import address_of, inline
 from liedyn.machine.compiled.objects import (
@@ -41,12 +41,13 @@ SIZES = 6 + len(PARTS)
 of the array, begin of each part."""
 
 
-def room(robot, count, p_y, p_w, nu, outputs):
-    """Arrays for the results of `linearize_states`; all ranks are unknown (-1)."""
+def room(robot, count, p_y, p_w, nu, outputs, results=RESULTS):
+    """Arrays for the results of `linearize_states`, of K, S and drift only those asked for; ranks are unknown (-1)."""
     n, m, x, empty = robot.nv, len(robot.row_names), p_y + p_w, np.empty
+    of_K, of_S, of_drift = (count if name in results else 0 for name in ("K", "S", "drift"))
     return Found(
         empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
-        empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
+        empty((count, x)), empty((of_K, n, p_y)), empty((of_S, n, p_w)), empty((of_drift, n)), empty((count, n)),
         empty((count, m)), np.full(count, -1), empty(count), empty(count), empty(count))
 
 
@@ -62,6 +63,8 @@ class Single:
         LEFT, TANGENT, or 0 for coordinates that do not depend on the state.
     known : dict
         Names of the coordinates, by the elimination's choice (the bytes of R).
+    results : tuple of str
+        Those asked for.
     places : list
         For each of the PARTS that exists: name, begin, end, and shape (None for vectors).
     accelerations : tuple of int
@@ -77,6 +80,7 @@ class Single:
     names: tuple
     left: int
     known: dict
+    results: tuple
     places: list
     accelerations: tuple
     address: int
@@ -84,7 +88,7 @@ class Single:
     numbers: np.ndarray
 
 
-def single(robot, q, independent, outputs, speeds, tolerances):
+def single(robot, q, independent, outputs, speeds, results, tolerances):
     """The `Single` for the arguments of `linearize`; None if the choice has to be made anew at each call."""
     if independent is None:
         independent = robot.independent or "auto"
@@ -104,7 +108,8 @@ def single(robot, q, independent, outputs, speeds, tolerances):
         y = by_name(robot, independent)
     w = y if speeds is None else by_name(robot, speeds)
     asked = robot.outputs if outputs is None else arguments.names("outputs", outputs)
-    plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
+    plan = needed_outputs(results, output_plan(robot, asked, y))
+    actuators = needed_actuators(results, robot.actuator_matrix).copy()
     if plan.more:
         return None
     (p_y, p_w, nu), n = (len(y.rows), len(w.rows), actuators.shape[1]), robot.nv
@@ -122,7 +127,7 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     places = [(part, begin, end, shape if len(shape) > 1 else None)
               for part, begin, end, shape in zip(PARTS, begins, ends, shapes)
               if part not in ("R", "C", "D") or (left == LEFT if part == "R" else rows)]
-    return Single((y.names + w.rates, robot.actuator_names, plan.labels), left, {}, places,
+    return Single((y.names + w.rates, robot.actuator_names, plan.labels), left, {}, results, places,
                   (begins[PARTS.index("a")], ends[PARTS.index("a")]), address,
                   integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
@@ -176,7 +181,8 @@ def linearize_direct(address, model, q, v, tau, integers, given):
 def linearize_one_state(robot, q, v, tau, choice):
     """The `LocalStateSpace` of one state in the usual case, else None.
 
-    choice = (independent, outputs, speeds, closure_tolerance, rank_tolerance), as for `linearize`.
+    choice = (independent, outputs, speeds, results, closure_tolerance, rank_tolerance), as for `linearize`, but with
+    `asked_results`.
     """
     choice = "one state", *choice
     try:
@@ -192,7 +198,7 @@ def linearize_one_state(robot, q, v, tau, choice):
         if not usual or q.shape != (robot.nq,) or q.dtype != np.float64 or not is_usable(q).all():
             return None
         try:
-            one = robot._memo[choice] = single(robot, q, *choice[1:4], choice[4:])
+            one = robot._memo[choice] = single(robot, q, *choice[1:5], choice[5:])
         except LiedynError:  # the general way raises it, after all errors of the state itself
             return None
     if one is None:
@@ -209,8 +215,9 @@ def linearize_one_state(robot, q, v, tau, choice):
             robot, q, v, rest[begin:end], rank, condition, LINEARIZATION):
         return None  # the general way raises the error
     require_regular_one(robot, q, rank, choice[-1])
-    return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank, "_robot": robot,
-                               "_later": (read_later, one, rest, robot)})
+    found = LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank, "_robot": robot,
+                                "_later": (read_later, one, rest, robot)})
+    return restricted(found, one.results)
 
 
 def read_later(name, found, one, rest, robot):
@@ -224,8 +231,9 @@ def read_later(name, found, one, rest, robot):
     _, _, condition, known["closure_residual"] = known.pop("about").tolist()
     if one.left != TANGENT:
         known["condition"] = condition
-    if "C" not in known:
-        known["C"], known["D"] = (x.copy() for x in own_coordinates(robot, *known["K"].shape[1:], *found.B.shape))
+    if "C" not in known and with_outputs(one.results):
+        x, nu = known["K"].shape[1] + known["S"].shape[1], len(robot.actuator_names)
+        known["C"], known["D"] = (x.copy() for x in own_coordinates(robot, known["K"].shape[1], x, nu))
     return known
 
 

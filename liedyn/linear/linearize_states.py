@@ -29,7 +29,7 @@ from liedyn.model.packed import NV, N_ROWS, PackedModel
 from liedyn.model.packed_records import MODEL
 
 Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
-"""Results, one row for each state; `rank` is -1 until the state has been linearized.
+"""Results, one row for each state; `rank` is -1 until the state has been linearized. K, S and drift may have no rows.
 
 `condition` is the condition number of the velocities, `condition_y` that of the coordinates.
 """
@@ -98,9 +98,9 @@ def linearize_registers(begin, end, model, state, request, found):
     K, drift, C, D = matrix_of(n, p), matrix_of(1, n), matrix_of(r, x), matrix_of(r, nu)
     condition, closure = matrix_of(1, 1), matrix_of(1, 1)
     A_rows, B_rows = found.A.reshape(count, x * x), found.B.reshape(count, x * nu)
-    K_rows, S_rows = found.K.reshape(count, n * p), found.S.reshape(count, n * p)
+    K_rows, S_rows = found.K.reshape(len(found.K), n * p), found.S.reshape(len(found.S), n * p)
     C_rows, D_rows = found.C.reshape(count, r * x), found.D.reshape(count, r * nu)
-    lines_A, lines_B, lines_K = lines_for(A_rows), lines_for(B_rows), lines_for(K_rows)
+    lines_A, lines_B, lines_K, lines_S = lines_for(A_rows), lines_for(B_rows), lines_for(K_rows), lines_for(S_rows)
     for b in range(begin, end, WIDTH):
         gather_state(state, b, end, lanes)
         if not linearize_in_lanes(model, lanes, asked, choosable, scratch.work, space, condition):
@@ -109,10 +109,13 @@ def linearize_registers(begin, end, model, state, request, found):
         put_drift(lanes.v, K, space.w, drift)
         scatter_matrix(space.A, b, end, A_rows, lines_A)
         scatter_matrix(space.B, b, end, B_rows, lines_B)
-        scatter_matrix(K, b, end, K_rows, lines_K)
-        scatter_matrix(K, b, end, S_rows, lines_K)
+        if len(found.K) > 0:
+            scatter_matrix(K, b, end, K_rows, lines_K)
+        if len(found.S) > 0:
+            scatter_matrix(K, b, end, S_rows, lines_S)
+        if len(found.drift) > 0:
+            scatter(drift, b, end, found.drift)
         scatter(space.f0, b, end, found.f0)
-        scatter(drift, b, end, found.drift)
         scatter(space.a, b, end, found.a)
         scatter(space.lam, b, end, found.lam)
         store(LANES, closure, 0, largest(space.residual, m))
@@ -132,6 +135,13 @@ def put_motions(X, K):
     for i in range(K.shape[0]):
         for s in range(p):
             store(LANES, K, p * i + s, load(LANES, X, 2 * p * i + p + s))
+
+
+@inline
+def put_identity(matrix):
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = 1.0 if i == j else 0.0
 
 
 @batch
@@ -162,10 +172,12 @@ def linearize_trees(begin, end, model, state, request, found):
         scatter(space.a, b, end, found.a)
         for k in range(b, min(b + WIDTH, end)):
             found.rank[k], found.closure[k], found.condition[k], found.condition_y[k] = 0, 0.0, 1.0, 1.0
-            for i in range(n):
-                found.drift[k, i] = 0.0
-                for j in range(n):
-                    found.K[k, i, j] = found.S[k, i, j] = 1.0 if i == j else 0.0
+            if len(found.K) > 0:
+                put_identity(found.K[k])
+            if len(found.S) > 0:
+                put_identity(found.S[k])
+            if len(found.drift) > 0:
+                found.drift[k] = 0.0
         if r > 0:
             put_tree_directions(LANES, space)
             put_outputs_of(LANES, model, lanes, request, space, scratch, C, D)
@@ -207,12 +219,15 @@ def linearize_row(b, model, states, request, scratch, room, found):
     p_y = virtual_y.size
     for i in range(state.v.size):
         drift = state.v[i]
-        for s in range(p_y):
-            found.K[b, i, s] = space.N[i, s]
+        if len(found.K) > 0:
+            for s in range(p_y):
+                found.K[b, i, s] = space.N[i, s]
         for s in range(virtual_w.size):
-            found.S[b, i, s] = space.X[i, p_y + s]
             drift -= space.X[i, p_y + s] * space.w[s]
-        found.drift[b, i] = drift
+            if len(found.S) > 0:
+                found.S[b, i, s] = space.X[i, p_y + s]
+        if len(found.drift) > 0:
+            found.drift[b, i] = drift
     if outputs.shape[0] > 0:
         asked = Request(chosen, actuators, outputs, tolerances)
         put_outputs_at_one_state(model, state, asked, space, scratch, found.C[b], found.D[b])

@@ -110,6 +110,21 @@ def _plan(robot, names, chosen):
                       tuple(joints))
 
 
+def with_outputs(results):
+    """True if outputs have to be linearized."""
+    return "C" in results or "D" in results
+
+
+def needed_actuators(results, actuators):
+    """The matrix of the actuators, without columns if nothing depends on inputs."""
+    return actuators if "B" in results or "D" in results else np.empty((len(actuators), 0))
+
+
+def needed_outputs(results, plan):
+    """An `OutputPlan` with the same names, without parts if C and D are not asked for."""
+    return plan if with_outputs(results) else type(plan)(plan.labels, NO_OUTPUTS)
+
+
 def _coordinate(robot, name, rate):
     if name in robot.velocity_names:
         return TREE, rate, robot.velocity_index(name)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.linear.second.second_result import at_models
-from liedyn.machine.arguments import positive
+from liedyn.machine.arguments import names, positive
 from liedyn.machine.by_name import by_name
-from liedyn.machine.errors import InputError, shown
+from liedyn.machine.errors import InputError, shown, suggestion
 from liedyn.machine.python_control import forces, plain, python_control
 from liedyn.machine.texts import html_table, printable, text_table
 from liedyn.model.calls.boundary import as_floats, require_usable
@@ -29,6 +29,59 @@ if TYPE_CHECKING:
 
 ARRAYS = "A", "B", "q", "v", "tau", "q_next", "v_next"
 """The arrays of a `DiscreteStateSpace` with a row for each state."""
+RESULTS = ("A", "B", "C", "D", "f0", "K", "S", "drift", "a", "lam")
+"""The results that may be asked for; names, the operating point and judgements of it are always there."""
+_CHECKED: dict[tuple[str, ...], tuple[str, ...]] = {}
+"""What has been asked for, and the same in the order of RESULTS."""
+
+
+class LeftOutError(InputError, AttributeError):
+    """A result is read that was not asked for.
+
+    Also an AttributeError, so that `hasattr` says that there is none.
+    """
+
+
+def asked_results(results: Any) -> tuple[str, ...]:
+    """The names of the results, checked: those of RESULTS, in its order; RESULTS itself for all."""
+    if results is None:
+        return RESULTS
+    try:
+        return _CHECKED[results]
+    except (KeyError, TypeError):  # not asked for before, or a list
+        given = names("results", results)
+    if not given:
+        raise InputError("results names none; leave it out for all")
+    for name in given:
+        if name not in RESULTS:
+            raise InputError(f"unknown result {shown(name)}, {suggestion(name, RESULTS)}")
+    every = set(given) == set(RESULTS)
+    found = _CHECKED[given] = RESULTS if every else tuple(name for name in RESULTS if name in given)
+    return found
+
+
+def kept_only(results, known):
+    """A dict of attributes without the results that were not asked for."""
+    return {name: value for name, value in known.items() if name in results or name not in RESULTS}
+
+
+def restricted(space, results):
+    """The `LocalStateSpace` itself, with these results only."""
+    if results is not RESULTS:
+        known = vars(space)
+        for name in RESULTS:
+            if name not in results:
+                known.pop(name, None)
+        known["_later"] = (read_asked, results, *known["_later"])
+    return space
+
+
+def read_asked(name, found, results, read=None, *given):
+    """Attributes that are read late (`LazyResult`): those asked for, by `read`; an error for others."""
+    if name in RESULTS and name not in results:
+        raise LeftOutError(f"{name} was not asked for: linearize with results=({', '.join(map(repr, results))}, "
+                           f"{name!r}), or without results= for all")
+    return {} if read is None else kept_only(results, read(name, found, *given))
 
 
 @dataclass(frozen=True)
@@ -103,6 +156,7 @@ if TYPE_CHECKING:
 class LocalStateSpace(LazyResult):
     """Exact first-order model dx/dt = f0 + A (x - x0) + B (u - u0), y - y0 = C (x - x0) + D (u - u0) about one state.
 
+    Results that `linearize` was not asked for (``results=``) raise an InputError when they are read.
     Models of a batch are indexed as its states are, `models[3]`, `models[2, :5]`; a batch has a length and can be
     iterated.
 
@@ -159,7 +213,17 @@ class LocalStateSpace(LazyResult):
     @property
     def lead(self) -> tuple[int, ...]:
         """Leading axes of a batch; () for one model."""
-        return self.A.shape[:-2]
+        return np.shape(self.rank)
+
+    @property
+    def _is_shown(self):
+        """True if it is printed with its matrices."""
+        few = not self.lead and max(len(self.states), len(self.inputs)) <= _SHOWN
+        return few and all(hasattr(self, name) for name in ("A", "B", "C", "D"))
+
+    def __getstate__(self) -> Any:
+        state = {each.name: getattr(self, each.name) for each in fields(self) if hasattr(self, each.name)}
+        return state | {"_later": (read_asked, tuple(name for name in RESULTS if name in state))}
 
     def __bool__(self) -> bool:  # true for a batch of length zero, too
         return True
@@ -196,12 +260,12 @@ class LocalStateSpace(LazyResult):
                                for name, row in zip(self.outputs, np.hstack([self.C, self.D])))]
 
     def __str__(self) -> str:
-        if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
+        if not self._is_shown:
             return repr(self)
         return f"{self!r}\n" + text_table(self._tables())
 
     def _repr_html_(self):
-        if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
+        if not self._is_shown:
             return html_table(repr(self), [])
         return html_table(repr(self), self._tables())
 
@@ -379,7 +443,8 @@ class LocalStateSpace(LazyResult):
         Parameters
         ----------
         path : str or path-like
-            File to write, ``.npz`` added if missing; read it back with ``numpy.load``, one array per attribute.
+            File to write, ``.npz`` added if missing; read it back with ``numpy.load``, one array per attribute that
+            was asked for.
 
         Returns
         -------
@@ -398,7 +463,8 @@ class LocalStateSpace(LazyResult):
         path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
         second = {} if self.second is None else self.second.__getstate__()
         more = {f"second_{name}": value for name, value in second.items()}
-        np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)[:-1]}, **more)
+        np.savez(path, **{each.name: np.asarray(getattr(self, each.name)) for each in fields(self)[:-1]
+                         if hasattr(self, each.name)}, **more)
         return Path(path)
 
 

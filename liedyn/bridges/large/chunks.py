@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.linear import linearize
+from liedyn.linear.state_space import RESULTS
 from liedyn.machine.errors import ConditionWarning, InputError, LiedynError, listed, said, shown, suggestion
 from liedyn.mechanics.dynamics import forward_dynamics
 from liedyn.motion.simulation import simulate
@@ -140,13 +141,16 @@ def _batch(work, rows, count):
         found, errors = _by_name(work.function(*given, **rows, **work.options)), {}
         found = {name: np.asarray(x) for name, x in found.items()}
     else:
-        function, names = FUNCTIONS[work.function]
+        function, usual = FUNCTIONS[work.function]
+        names, options = work.keep or usual, work.options
+        if work.function == "linearize" and set(names) <= set(RESULTS):
+            options = {"results": names} | options
         with warnings.catch_warnings():
             if work.function == "simulate":  # failed runs are listed by index of the row
                 warnings.simplefilter("ignore", ConditionWarning)
-            result = function(work.robot, **rows, **work.options)
+            result = function(work.robot, **rows, **options)
         errors = {index[0]: error for index, error in getattr(result, "errors", {}).items()}
-        found = {name: _attribute(work.function, result, name) for name in work.keep or names}
+        found = {name: _attribute(work.function, result, name) for name in names}
         if "t" in found:
             found["t"] = np.broadcast_to(found["t"], (count, *found["t"].shape))
     for name, x in found.items():

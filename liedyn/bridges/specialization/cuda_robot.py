@@ -326,7 +326,7 @@ class CudaRobot:
         if name == "linearize":
             y, w = self._references.of(name)[0].choices()
             space = linearize(self.robot, given["q"], given["v"], given["tau"], independent=y.names, speeds=w.names,
-                              closure_tolerance=CLOSURE_TOLERANCE[self.dtype])
+                              closure_tolerance=CLOSURE_TOLERANCE[self.dtype], results=("A", "B", "f0"))
             return space.A, space.B, space.f0
         if name == "forward_dynamics":
             found = forward_dynamics(self.robot, given["q"], given["v"], given["tau"], independent="auto")
