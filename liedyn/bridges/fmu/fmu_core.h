@@ -122,7 +122,7 @@ static int model_locate(Model *m)
 static void model_forces(const Model *m, double *tau)
 {
     int j, k;
-    for (j = 0; j < NV; ++j) {
+    for (j = 0; j < NF; ++j) {
         tau[j] = 0.0;
         for (k = 0; k < NU; ++k) {
             tau[j] += actuators[j * NU + k] * m->u[k];
@@ -157,7 +157,7 @@ static int model_motion(Model *m, const double *tau, int what)
 /* Makes one of RATES, OUTPUTS or PARTIALS valid. */
 static int model_compute(Model *m, int what)
 {
-    double tau[NV];
+    double tau[NF];
     int code = model_locate(m);
     if (code != MODEL_OK || (m->valid & what) == what) {
         return code;
@@ -184,7 +184,7 @@ static int model_accept(Model *m)
 static int model_advance(Model *m, double h, double *reached)
 {
     const double begin = m->time, count = h > 0.0 ? ceil(h / INTERNAL_STEP - 1e-6) : 0.0;
-    double tau[NV], q[NQ], v[NV], k;
+    double tau[NF], q[NQ], v[NV], k;
     int i, code = model_accept(m);
     *reached = begin;
     model_forces(m, tau);

@@ -21,7 +21,7 @@ from liedyn.bridges.fmu.fmu_description import (
     Description, Variable, build_description, description_2, description_3,
 )
 from liedyn.bridges.fmu.fmu_outputs import outputs_of
-from liedyn.bridges.fmu.fmu_programs import FmuPrograms, StateFeedback
+from liedyn.bridges.fmu.fmu_programs import DrivenFmuPrograms, FmuPrograms, StateFeedback
 from liedyn.bridges.fmu.fmu_sources import FmuProject, common_files
 from liedyn.bridges.fmu.fmu_states import states_of
 from liedyn.bridges.specialization.references import References, references, require_programs
@@ -33,6 +33,7 @@ from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.machine.program.expressions import Expression
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.loops import velocity_error
+from liedyn.model.force_elements import FUNCTION, LAW, ROW
 from liedyn.model.kinds import are_lengths
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     Parameters
     ----------
     robot : Robot
-        Any tree, with cut joints, couplings, rolling and other two-sided constraints, springs and dampers of joints.
+        Any tree, with cut joints, couplings, rolling and other two-sided constraints, and force elements with the laws
+        of liedyn; inputs may be cylinders, thrusters, winches and actuators of cut joints.
     file : str or path
         Its name usually ends with ``.fmu``; replaced if it exists.
     outputs : sequence of str, optional
@@ -104,8 +106,7 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     ------
     InputError
         An unknown name; an output or coordinate that is no number; a start velocity that opens loops; a regulator of
-        another robot, of `dlqr`, or in other coordinates; the robot has one-sided constraints, functions of users, or
-        inputs that act between points, along cables or at cut joints.
+        another robot, of `dlqr`, or in other coordinates; the robot has one-sided constraints or functions of users.
     ClosureError
         The start or a reference configuration cannot be closed.
     SingularConfigurationError
@@ -132,10 +133,6 @@ def export_fmu(robot: Robot, file: str | os.PathLike[str], outputs: Sequence[str
     """
     require_robot(robot)
     require_programs(robot, "export_fmu")
-    if robot.elements is not None and robot.elements.driven:
-        raise InputError("export_fmu has only inputs on coordinates of the tree, and "
-                         f"{shown(robot.elements.driven[0])} of {robot.name!r} is a cylinder, thruster, winch or "
-                         "actuator of a cut joint")
     asked = None if outputs is None else names("outputs", outputs)
     version, step, binary = one_of("version", version, ("3.0", "2.0")), positive("step", step), flag("binary", binary)
     compiler, file = _compiler() if binary else None, path_of(file)
@@ -204,7 +201,8 @@ def _project(robot, start, outputs, independent, at, regulator):
     taken = {name for each in plan for name in each.labels} & set(states.names)
     # an output that is a state needs no variable of its own
     plan = [each for each in plan if not set(each.labels) <= taken]
-    programs = References(robot, lambda state: FmuPrograms(robot, state, states, _renumbered(plan), law),
+    made = DrivenFmuPrograms if robot.elements is not None and robot.elements.driven else FmuPrograms
+    programs = References(robot, lambda state: made(robot, state, states, _renumbered(plan), law),
                           None if at is None else references(robot, at), start[0], ROOM, MARGIN)
     project = FmuProject(robot, programs.of("velocity", "forward_dynamics", "partials"))
     project.direct = [name for name in states.names if name in taken]
@@ -275,7 +273,15 @@ def _named_apart(variables):
 def _unit_of_force(robot, lengths, k):
     """The unit of an input, if it is the same for all coordinates that it drives and has no gear between both kinds."""
     driven = {bool(lengths[j]) for j in np.flatnonzero(robot.tree_actuators[:, k])}
+    if robot.elements is not None and _pulls(robot.elements.laws, k):
+        return "N"
     return {(True,): "N", (False,): "N.m"}.get(tuple(driven))
+
+
+def _pulls(laws, k):
+    """True if an input is a force between two points or along a cable."""
+    return any(laws.records[element, LAW] < FUNCTION and not laws.cuts[laws.records[element, ROW]].any()
+               for actuator, element, _ in laws.inputs.tolist() if actuator == k)
 
 
 def _structure(project, rows):

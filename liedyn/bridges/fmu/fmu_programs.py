@@ -72,11 +72,15 @@ class FmuPrograms(StepPrograms):
         return super().forward_dynamics(plain, q, v, self._regulated(plain, q, v, tau))
 
     def _regulated(self, plain, q, v, tau):
-        """tau and the regulator's u_0 - K x, x the deviation of the states (`liedyn.motion.local_coordinates`)."""
+        """Generalised forces, with those of the regulator."""
         if self.law is None:
             return tau
+        return tau + constants(self.robot.tree_actuators) @ self._law_inputs(plain, q, v)
+
+    def _law_inputs(self, plain, q, v):
+        """The regulator's u_0 - K x, x the deviation of the states (`liedyn.motion.local_coordinates`)."""
         y, w = self.states.y.rows @ self._difference(plain, q), v[self.states.speeds] - self.law.v[self.states.speeds]
-        return tau + constants(self.robot.tree_actuators) @ (self.law.u - self.law.K @ np.concatenate([y, w]))
+        return self.law.u - self.law.K @ np.concatenate([y, w])
 
     def _difference(self, plain, q):
         """The tangent vector from the regulator's configuration to q."""
@@ -181,6 +185,34 @@ class FmuPrograms(StepPrograms):
             if len(rows) == 6:
                 T[np.ix_(rows[3:], columns[4:])] = _rotation(plain, p).T
         return T
+
+
+class DrivenFmuPrograms(FmuPrograms):
+    """`FmuPrograms` of a robot whose inputs act between points, along cables, as wrenches or at cut joints.
+
+    Their generalised forces depend on q, also within a step: functions take inputs u in the place of tau.
+    """
+
+    def __init__(self, robot, state, states, plan, law=None):
+        u = np.random.default_rng(1).normal(size=len(robot.actuator_names))
+        super().__init__(robot, state | {"u": u}, states, plan, law)
+        self._without_inputs = self._elements
+
+    def forward_dynamics(self, plain, q, v, u):
+        return super().forward_dynamics(plain, q, v, u)
+
+    def stage_accelerations(self, plain, q, v, u):
+        return super().stage_accelerations(plain, q, v, u)
+
+    def partials(self, plain, q, v, u):
+        return super().partials(plain, q, v, u)
+
+    def _regulated(self, plain, q, v, u):
+        """The generalised forces of actuators on the tree; those of the others come with the force elements."""
+        if self.law is not None:
+            u = u + self._law_inputs(plain, q, v)
+        self._elements = self._without_inputs.with_inputs(u)
+        return constants(self.robot.tree_actuators) @ u
 
 
 def _left_jacobian_inverse(plain, d):

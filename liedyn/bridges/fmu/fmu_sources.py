@@ -1,7 +1,9 @@
 """The C sources of an FMU: the robot's programs and tables, and the files that are the same for all."""
 from importlib.resources import files
 
-from liedyn.bridges.fmu.fmu_programs import OF_FMU
+import numpy as np
+
+from liedyn.bridges.fmu.fmu_programs import OF_FMU, DrivenFmuPrograms
 from liedyn.bridges.specialization.c_project import LANGUAGES, CProject
 from liedyn.machine.program.c import function_text
 from liedyn.model.size import weights
@@ -31,6 +33,8 @@ MODEL_HEADER = """\
 #define NU {nu}
 #define NZ {nz}
 #define NU_ROOM {nu_room}
+/* Numbers of forces as the programs take them: of generalised ones, or of inputs. */
+#define NF {nf}
 #define NZ_ROOM {nz_room}
 #define LAM_ROOM {lam_room}
 #define INTERNAL_STEP {step}
@@ -40,7 +44,7 @@ static const int speed_places[NX - NY] = {{{speeds}}};
 static const double start_q[NQ] = {{{q}}};
 static const double start_w[NX - NY] = {{{w}}};
 static const double q_unit[NQ] = {{{units}}};
-static const double actuators[NV * NU_ROOM] = {{{actuators}}};
+static const double actuators[NF * NU_ROOM] = {{{actuators}}};
 
 #endif
 """
@@ -59,8 +63,13 @@ class FmuProject(CProject):
     def __init__(self, robot, programs):
         super().__init__(robot, lambda name: programs, "double")
         self.states, self.plan = programs[0].states, programs[0].plan
+        self.takes_inputs = isinstance(programs[0], DrivenFmuPrograms)
         self.identifier, self.prefix = self.prefix, PREFIX  # all is static: names need not differ between robots
         self.of_fmu = ["forward_dynamics"] + [name for name in OF_FMU if name != "outputs" or self.plan]
+
+    @property
+    def forces(self):
+        return len(self.robot.actuator_names) if self.takes_inputs else self.robot.nv
 
     def robot_files(self):
         """{prefix}.h and {prefix}.c: `close`, `step` and the functions of FMUs, all for one translation unit only."""
@@ -75,6 +84,7 @@ class FmuProject(CProject):
         robot, states, constant = self.robot, self.states, LANGUAGES["double"].constant
         q, v = start
         nu, nz = len(robot.actuator_names), sum(len(each.labels) for each in self.plan)
+        matrix = np.eye(nu) if self.takes_inputs else robot.tree_actuators
 
         def table(numbers):
             return ", ".join(map(constant, numbers))
@@ -85,7 +95,7 @@ class FmuProject(CProject):
             nz_room=max(nz, 1), lam_room=max(self.rows, 1), step=constant(step),
             places=", ".join(map(str, states.places)), speeds=", ".join(map(str, states.speeds)), q=table(q),
             w=table(v[states.speeds]), units=table(q_units(robot)),
-            actuators=table(robot.tree_actuators.ravel()) or "0.0")
+            nf=self.forces, actuators=table(matrix.ravel()) or "0.0")
 
 
 def q_units(robot):

@@ -163,6 +163,11 @@ class CProject:
             self._traces[name] = [programs.trace(name) for programs in self.programs(name)]
         return self._traces[name]
 
+    @property
+    def forces(self):
+        """The size of the forces that `step` takes."""
+        return self.robot.nv
+
     def _filled(self, template, **more):
         constant = self.language.constant
         numbers = {name: constant(x) for name, x in NUMBERS[self.dtype].items()}
@@ -170,7 +175,7 @@ class CProject:
                                six=constant(6.0), fabs=f"fabs{self.language.suffix}")
         return template.format(**known | dict(
             prefix=self.prefix, PREFIX=self.prefix.upper(), real=self.language.real, nq=self.robot.nq,
-            nv=self.robot.nv, rows=self.rows) | more)
+            nv=self.robot.nv, nf=self.forces, rows=self.rows) | more)
 
     def _table(self, numbers):
         return ", ".join(self.language.constant(x) for x in numbers)
@@ -248,6 +253,6 @@ int {prefix}_close(const {prefix}_real guess[{nq}], {prefix}_real q[{nq}]);
 """
 _STEP_DECLARED = """\
 /* One step of the classical Runge-Kutta method with constant forces, and projection on the constraints. */
-int {prefix}_step(const {prefix}_real q[{nq}], const {prefix}_real v[{nv}], const {prefix}_real tau[{nv}],
+int {prefix}_step(const {prefix}_real q[{nq}], const {prefix}_real v[{nv}], const {prefix}_real tau[{nf}],
                   {prefix}_real dt, {prefix}_real q_new[{nq}], {prefix}_real v_new[{nv}]);
 """

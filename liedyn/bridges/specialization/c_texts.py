@@ -258,7 +258,7 @@ static int {prefix}_project({real} *q, {real} *v)
 """
 
 STEP = """\
-int {prefix}_step(const {real} q[{nq}], const {real} v[{nv}], const {real} tau[{nv}], {real} dt,
+int {prefix}_step(const {real} q[{nq}], const {real} v[{nv}], const {real} tau[{nf}], {real} dt,
 {indent}{real} q_new[{nq}], {real} v_new[{nv}])
 {{
     static const {real} part[4] = {{{zero}, {half}, {half}, {one}}}, weight[4] = {{{one}, {two}, {two}, {one}}};

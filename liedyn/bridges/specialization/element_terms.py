@@ -7,6 +7,8 @@ force, and F the derivative of these forces by (y, w),
 
 with S the generalised forces of unit inputs of actuators that act as elements do, such as cylinders between two points.
 """
+import copy
+
 import numpy as np
 
 from liedyn.linear.operating_point import actuators_of
@@ -37,6 +39,14 @@ class ElementTerms:
         self.robot, self.n, self.t = robot, robot.nv, float(robot.t)
         self.has_displacements = bool((laws.records[:, LAW] >= BUSHING).any())
         self.model, self.laws = PackedModel(ints, constants(packed.floats)), Laws(*map(constants, laws))
+
+    def with_inputs(self, u):
+        """The same elements, with inputs u of the robot's actuators; those that act on the tree are no elements."""
+        made, numbers = copy.copy(self), self.laws.numbers.copy()
+        for actuator, _, place in self.robot.elements.laws.inputs.tolist():
+            numbers[place] = u[actuator]
+        made.laws = self.laws._replace(numbers=numbers)
+        return made
 
     def with_forces(self, plain, q, v, tau):
         """tau and the forces of the elements."""
