@@ -15,6 +15,8 @@ from liedyn.bridges.specialization.references import closed_rows
 from liedyn.kernels import SCALAR
 from liedyn.machine.program import llvm_lines
 from liedyn.machine.program.evaluate import guards_hold
+from liedyn.mechanics.dynamics.digits import ENOUGH
+from liedyn.mechanics.dynamics.singular import ACCELERATIONS, LINEARIZATION, SUSPECT
 
 ROBOTS = {
     "five_bar": (lambda: bundled("five_bar"), 1.5), "four_bar": (lambda: bundled("four_bar"), 1.5),
@@ -144,6 +146,12 @@ def kernels_of_tree(robot, q, v):
     for k in range(len(q)):
         rnea(SCALAR, q[k], v[k], v[k], tau[k])
     return tau
+
+
+def test_states_that_need_no_closer_look():
+    """Below `QUIET` no condition number makes a state try another reference, or lose digits."""
+    least = SUSPECT * 10.0 ** ((ENOUGH - mechanism_programs.OF_REDUNDANT) / (1 + min(ACCELERATIONS, LINEARIZATION)))
+    assert program_module.QUIET < min(least, mechanism_programs.POOR)
 
 
 def test_an_error_names_the_state():

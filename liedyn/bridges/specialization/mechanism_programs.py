@@ -69,23 +69,31 @@ class MechanismPrograms:
         self._call(module, name, "a", many, rows, written + condition, good, verdict)
         if not verdict[0]:
             states(self.robot, **state)
-        for letter in LETTERS[1:]:
-            if not hasattr(module, f"{name}_{letter}"):
-                break
-            self._try_other(module, name, letter, rows, written + condition, good, verdict)
-        if condition and self.robot.row_names:
-            numbers = np.where(good > 0.0, condition[0][:, 0], 0.0)
-            enough = ENOUGH if self._rank == len(self.robot.row_names) else OF_REDUNDANT
-            good[states_with_few_digits(self.robot, *rows[:2], self._rank, numbers, POWERS[name], enough)] = 0.0
-        left = np.flatnonzero(good == 0.0)
-        if len(left):
-            self._general(name, results, lead, left, rows, made, outputs)
+        doubtful = np.flatnonzero(good != 1.0)  # the only pass over the states of a batch
+        if len(doubtful):
+            for letter in LETTERS[1:]:
+                if not hasattr(module, f"{name}_{letter}"):
+                    break
+                self._try_other(module, name, letter, doubtful, rows, written + condition, good, verdict)
+            if condition and self.robot.row_names:
+                self._judge(name, doubtful, rows, condition[0], good)
+            left = doubtful[good[doubtful] == 0.0]
+            if len(left):
+                self._general(name, results, lead, left, rows, made, outputs)
         return delivered_all(made, lead, shapes, out)
 
-    def _try_other(self, module, name, letter, rows, written, good, verdict):
+    def _judge(self, name, doubtful, rows, condition, good):
+        """good becomes 0 at doubtful states where few digits may be left."""
+        numbers = np.where(good[doubtful] > 0.0, condition[doubtful, 0], 0.0)
+        enough = ENOUGH if self._rank == len(self.robot.row_names) else OF_REDUNDANT
+        q, v = (x[doubtful] for x in rows[:2])
+        few = states_with_few_digits(self.robot, q, v, self._rank, numbers, POWERS[name], enough)
+        good[doubtful[few]] = 0.0
+
+    def _try_other(self, module, name, letter, doubtful, rows, written, good, verdict):
         """Results by another reference where no guard has held yet, or its dependent velocities are better."""
-        poor = (written[-1][:, 0] > POOR) if name == "forward_dynamics" else np.zeros(len(good), bool)
-        left = np.flatnonzero((good == 0.0) | poor)
+        poor = written[-1][doubtful, 0] > POOR if name == "forward_dynamics" else np.zeros(len(doubtful), bool)
+        left = doubtful[(good[doubtful] == 0.0) | poor]
         if not len(left):
             return
         found, again = [np.empty((len(left), x.shape[1])) for x in written], np.empty(len(left))
@@ -121,7 +129,8 @@ class MechanismPrograms:
         if name == "linearize":
             y, w = self.choices()
             speeds = None if all_holonomic(self.robot) else w
-            found = linearize(self.robot, *arguments, independent=y, speeds=speeds, outputs=outputs)
+            found = linearize(self.robot, *arguments, independent=y, speeds=speeds, outputs=outputs,
+                              results=results)
             return tuple(getattr(found, x) for x in results)
         found = OF_TREE[name](self.robot, *arguments)
         return found if isinstance(found, tuple) else (found,)

@@ -7,9 +7,12 @@ from types import ModuleType
 import numpy as np
 
 from liedyn.machine.cache import cache_files as files, source_stamp
+from liedyn.machine.compiled.jit import inline
 from liedyn.machine.program.llvm_lines import program_text
+from liedyn.machine.simd.lanes import WIDTH
 
 MODULE = '''"""A function of one robot, written by liedyn.specialize: lines with guards, no text of the robot."""
+from liedyn.bridges.specialization.program_module import put_good
 from liedyn.machine.compiled.jit import kernel_in_place
 from liedyn.machine.program.llvm_lines import lines_of
 from liedyn.model.calls import generated_calls as _side
@@ -36,8 +39,7 @@ def {name}_{letter}_states(begin, end, {arrays}, good, verdict):
         {gather}
         _lines_{letter}(_side.LANES, ({lanes}, good_w))
         {scatter}
-        for k in range(min(_side.WIDTH, end - b)):
-            good[b + k] = good_w[k]
+        put_good(good_w, {condition}, b, end, good)
 '''
 KERNEL = '''
 
@@ -49,6 +51,15 @@ OTHER = '''    if good[0] == 0.0:
         {name}_{letter}(lane, {arrays}, good)
 '''
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+QUIET = 30.0
+"""Condition numbers up to this one need no closer look: neither by other references nor for digits that are lost."""
+
+
+@inline
+def put_good(lanes, condition, b, end, good):
+    """good (count) of W states from b on: 1, or 0 where there is no result, 2 where the condition number is large."""
+    for k in range(min(WIDTH, end - b)):
+        good[b + k] = lanes[k] if lanes[k] == 0.0 or condition[k] <= QUIET else 2.0
 
 
 def module_text(name, traces, reference):
@@ -76,6 +87,7 @@ def module_text(name, traces, reference):
             letter=letter, text=program_text(trace), names=arrays, name=name, arrays=", ".join(arrays),
             rooms="\n    ".join(rooms), check=_lines("_side.check_rows(verdict, {x}, b, end)", given),
             gather=_lines("_side.gather({x}, b, end, {x}_w)", given), lanes=", ".join(f"{x}_w" for x in arrays),
+            condition="condition_w" if "condition" in found else "good_w",
             scatter=_lines("_side.scatter_matrix({x}_w, b, end, {x}, {x}_lines)", found))
     given = ", ".join(arrays)
     others = "".join(OTHER.format(name=name, letter=letter, arrays=given) for letter in LETTERS[1:len(traces)])

@@ -308,7 +308,7 @@ def specialize(robot: Robot, at: ArrayLike | None = None, device: str = "cpu", d
                layout: str = "rows") -> Specialized | CudaRobot:
     """Write functions of a robot as straight-line programs for its own numbers, and compile them.
 
-    For a closed mechanism, batches of `linearize` are 3 to 18 times faster than those of the general kernels; the
+    For a closed mechanism, batches of `linearize` are 3 to 20 times faster than those of the general kernels; the
     recursions of an arm two to three times. Programs are traced from the bodies of the general kernels, simplified, and
     stored with the cached kernels: each is written and compiled at the first call of its function (2 to 30 s, 0.2 ms
     for each operation; from the cache 10 ms). Long ones are divided into functions of a thousand lines.
