@@ -1,6 +1,7 @@
 """Compilation (`liedyn.machine.compiled`): each kernel once, what is rare only when needed; what a terminal shows
 meanwhile."""
 import _thread
+import contextlib
 import os
 import pty
 import subprocess
@@ -9,6 +10,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from llvmlite import binding
 from numba import njit, types
 from numba.core.errors import TypingError
 from processes import KEPT, ROOT, process
@@ -118,6 +120,50 @@ def test_other_versions_of_numba_give_the_same_numbers(monkeypatch):
     theirs = chain()
     assert not any(isinstance(f, translation.Dispatcher) for f in theirs)
     assert ours == [f(x) for f in theirs]
+
+
+def test_a_slice_of_another_shape_is_an_error_without_texts():
+    """Numba's message has both shapes: with the code that makes texts of them a kernel takes seconds more."""
+    @kernel
+    def put(x, y):
+        x[1:] = y
+        return x.sum()
+
+    x = np.zeros(4)
+    assert put(x, np.ones(3)) == 3.0 and put(x, np.full(1, 2.0)) == 6.0
+    with pytest.raises(ValueError, match="cannot assign slice from input of different size"):
+        put(x, np.ones(2))
+    assert "unicode" not in next(iter(put.inspect_llvm().values()))
+
+
+def test_calls_of_llvm_are_noted_again():
+    """Numba's events of its lock are off only while a kernel is compiled."""
+    noted = binding.ffi.lib._lock._cblist
+    before = [*noted]
+
+    @kernel
+    def wrong(x):
+        return x.no_such_thing
+
+    for function in (wrong, *chain()):
+        with contextlib.suppress(TypingError):
+            function(np.ones(3))
+        assert noted == before and len(before) > 0
+
+
+def test_operators_of_one_function_with_different_operands():
+    """Each is resolved once for operands of the same types; known numbers, truths and powers are among them."""
+    @kernel
+    def mixed(n, x, y, truth):
+        y[1:] += 2.0 * y[:3]
+        return (2 * n, 2.0 * n, n * 2, 2 * x, x * x, n * x, n * n, n / 3, 3 / n, n - 1, 1 - x, n < 2, x < 2, 2 < x,
+                n == 3, x != 3, x ** 2, n ** 2, x ** n, 3 ** n, truth + truth, truth * x, truth + 1.5,
+                bool(n), -n, -x, n // 2, n % 2, y[1] * y[n], y[0] + n, truth == 1, 1 + 2 * 3)
+
+    for n, x, truth in ((3, 0.7, True), (2, -1.5, False)):
+        y, wanted = np.arange(4.0), np.arange(4.0)
+        assert mixed(n, x, y, truth) == pytest.approx(mixed.py_func(n, x, wanted, truth), rel=1e-15)
+        np.testing.assert_array_equal(y, wanted)
 
 
 def test_a_mistake_in_a_kernel_is_told_with_its_name():

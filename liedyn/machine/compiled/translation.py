@@ -20,16 +20,18 @@ import contextlib
 import copy
 import functools
 import gc
+import operator
 import threading
 from typing import TYPE_CHECKING
 
 import numba
 from llvmlite import binding as llvm
 from numba import njit
-from numba.core import cgutils, cpu, typed_passes, typing
+from numba.core import cgutils, cpu, ir, lowering, typed_passes, types, typing
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.np.arrayobj import raise_with_shape_context
 
 from liedyn.machine.compiled.compile_progress import notice
 from liedyn.machine.compiled.late import BindAll, bind_called
@@ -151,21 +153,91 @@ class Codegen(JITCPUCodegen):
         passes.run(module, self._pass_builder(opt=0))
 
 
+_ARITHMETIC = {getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne",
+                                                   "iadd", "isub", "imul", "itruediv")}
+_OPERATORS = _ARITHMETIC | {operator.getitem, operator.setitem, operator.neg}
+
+
+class _OtherShape:
+    """Stands for the function that Numba calls where an array is assigned to a slice of another shape.
+
+    Numba's writes both shapes into its message: code for texts, which takes a process four seconds to compile, and
+    which all kernels with a slice would contain.
+    """
+
+    @staticmethod
+    def get_call_type(context, args, kws):
+        return typing.signature(types.none, *args)
+
+
+class _Operator(types.Function):
+    """An operator of Numba's, which resolves the same operands once; Numba does so for each that it generates."""
+
+    def __init__(self, function):  # not Numba's __init__: all is shared
+        self.__dict__.update(function.__dict__)
+        self._known = {}
+
+    def get_call_type(self, context, args, kws):
+        if args not in self._known:
+            self._known[args] = super().get_call_type(context, args, kws)
+        return self._known[args]
+
+
+class _Types(typing.Context):
+    """Numba's typing context as the generator of code for one function sees it."""
+
+    def __init__(self, numbas):  # not Numba's __init__: all type information is shared
+        self.__dict__.update(numbas.__dict__)
+        self.numbas, self._operators = numbas, {raise_with_shape_context: _OtherShape}
+
+    def resolve_value_type(self, val):
+        if not callable(val):
+            return super().resolve_value_type(val)
+        if val not in self._operators:
+            found = super().resolve_value_type(val)
+            self._operators[val] = _Operator(found) if val in _OPERATORS else found
+        return self._operators[val]
+
+
 class Context(cpu.CPUContext):
     """Numba's target context, in which functions wait for machine code until they are called from outside."""
 
     def __init__(self, context):  # not Numba's __init__: all information about functions is shared
         self.__dict__.update(context.__dict__)
         self._internal_codegen = Codegen(context.codegen())
+        self._of_one_function()
+
+    def _of_one_function(self):
+        """Begin with nothing found: of a function, as other modules may add to Numba what the next one needs."""
+        numbas = getattr(self.typing_context, "numbas", self.typing_context)
+        self.typing_context, self._found = _Types(numbas), {}
+
+    def _compile_subroutine_no_cache(self, *arguments, **options):
+        """Compile a function that Numba's generator of code writes: its types are Numba's own."""
+        seen, self.typing_context = self.typing_context, self.typing_context.numbas
+        try:
+            return super()._compile_subroutine_no_cache(*arguments, **options)
+        finally:
+            self.typing_context = seen
+
+    def get_function(self, fn, sig, _firstcall=True):
+        if fn is _OtherShape:
+            text = "cannot assign slice from input of different size"
+            return lambda builder, args: self.call_conv.return_user_exc(builder, ValueError, (text,))
+        if (fn, sig) not in self._found:
+            self._found[fn, sig] = super().get_function(fn, sig, _firstcall)
+        return self._found[fn, sig]
 
     def subtarget(self, **options):  # Numba's makes a new object and runs the __init__ above on it
         changed = copy.copy(self)
         changed.__dict__.update(options)
+        changed._of_one_function()
         return changed
 
     def get_executable(self, library, fndesc, env):
         library.is_helper = fndesc.inline
         library.absorb()
+        self._of_one_function()  # forgets what it has found
         notice.one_more()
         return Waiting(library, fndesc, env)
 
@@ -173,8 +245,20 @@ class Context(cpu.CPUContext):
 _context = functools.cache(Context)
 
 
+class _Lower(lowering.Lower):
+    """Numba's generator of LLVM code for one function."""
+
+    def lower_binop(self, resty, expr, op):
+        """Numbers that are known are operands like others: Numba searches for code of their own, as powers have it."""
+        if op in _ARITHMETIC and all(isinstance(self.typeof(x.name), types.Number) for x in (expr.lhs, expr.rhs)):
+            expr.static_lhs = expr.static_rhs = ir.UNDEFINED
+        return super().lower_binop(resty, expr, op)
+
+
 class _Lowering(typed_passes.NativeLowering):
     """Numba's lowering, which leaves the wrappers for Python and C for later."""
+
+    lowering_class = _Lower
 
     def run_pass(self, state):
         flags = state.flags
@@ -192,6 +276,18 @@ class _Compiler(Compiler):
     lower: Any = staticmethod(_Lowering().run_pass)
 
 
+@contextlib.contextmanager
+def _locks_unnoted():
+    """Numba notes each call of LLVM once for every function that is being compiled: a twentieth of the time."""
+    noted = llvm.ffi.lib._lock._cblist
+    kept = [*noted]
+    noted.clear()
+    try:
+        yield
+    finally:
+        noted[:] = kept
+
+
 class _Chain:
     """The functions that are being compiled now, each for the one before."""
 
@@ -199,7 +295,8 @@ class _Chain:
 
     @contextlib.contextmanager
     def begun(self):
-        with interrupts_noted(), global_compiler_lock:  # Numba would take an interrupt for a typing error and continue
+        # Numba would take an interrupt for a typing error and continue
+        with interrupts_noted(), global_compiler_lock, _locks_unnoted():
             collects = gc.isenabled()
             gc.disable()  # a collection would walk over millions of objects, none of which is garbage yet
             self.thread = threading.get_ident()
