@@ -116,6 +116,21 @@ def test_outputs(name):
         fast.linearize(q, v, tau, results=("C",), outputs=(f"wrench:{robot.model.joints[0].name}",))
 
 
+@pytest.mark.parametrize("kind", ["on_cylinder", "on_circle", "on_sphere"])
+def test_points_on_round_surfaces(kind):
+    """Distances from axes are roots of two squares."""
+    builder = ld.Builder("bead", gravity=(0.5, -1.0, -9.81), home={"bead": [1.2, 1.6, 0.0]})
+    builder.body("bead", 2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    builder.joint("bead", "translational", "ground", "bead", damping=0.2)
+    builder.constraint("wall", kind, "ground", "bead", radius=2.0)
+    robot = builder.build()
+    fast, (q, v, tau) = ld.specialize(robot, at=robot.home), moving_states(robot, 9, 0.2)
+    found, expected = fast.linearize(q, v, tau), linearized(fast, q, v, tau)
+    assert off(found[0], expected.A).max() < 1e-10 and off(found[2], expected.f0).max() < 1e-10
+    for name, wrong, vouched, _ in attack(robot, robot.home, 200, 3):
+        assert not wrong and vouched > 50, name
+
+
 def test_own_compiled_code():
     """A loop of the user's over states, one of which is off the loops."""
     robot = bundled("five_bar")

@@ -144,6 +144,9 @@ class _PartWriter:
             return builder.select(builder.fcmp_ordered("<", *values[:2]), *values[2:])
         if operation in ("sin", "cos"):
             return self.sine(texts[0], values[0])[operation == "cos"]
+        if operation == "hypot":  # Numba's calls a function that it compiles apart, which a part cannot
+            x, y = (builder.fmul(x, x, flags=("contract",)) for x in values)
+            return call_intrinsic(builder, "sqrt", self.number, [builder.fadd(x, y, flags=("contract",))])
         if operation in _BY_LLVM:
             return call_intrinsic(builder, operation, self.number, values)
         return emit_scalar(self.context, builder, getattr(math, operation), values, self.width)
