@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def remembered(function: Function) -> Function:
     """Decorator: a function's result for a robot is stored in `robot._memo`, by its name and other arguments."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
     @functools.wraps(function)
     def look_up(robot, *arguments):
-        key = f"{function.__module__}.{function.__qualname__}", *arguments
-        if key not in robot._memo:
-            robot._memo[key] = function(robot, *arguments)
-        return robot._memo[key]
+        memo, key = robot._memo, (name, *arguments)
+        if key not in memo:
+            memo[key] = function(robot, *arguments)
+        return memo[key]
 
     return look_up
 

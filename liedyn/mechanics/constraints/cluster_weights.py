@@ -14,6 +14,7 @@ def weights_of(robot):
     return floats[floats.size - m - n:][:m].copy(), floats[floats.size - n:].copy()
 
 
+@remembered
 def ranking(robot, tolerance):
     """The `Ranking` for this robot's constraints."""
     return Ranking(float(tolerance), *weights_of(robot))

@@ -13,7 +13,7 @@ from liedyn.machine.arguments import floats, non_negative
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import InputError, SingularConfigurationError, shown
 from liedyn.machine.linalg.ranks import Ranking
-from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, ranking, ranks
+from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, ranking, ranks_by
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.dynamics.nullspace import OK
 from liedyn.mechanics.dynamics.state import StateTerms
@@ -94,10 +94,11 @@ class Solution:
 
 def problem(robot, lead, q, v, tau, f_ext, tolerance):
     """Terms of each state of a batch with leading shape `lead`."""
-    terms = [np.stack(x) for x in zip(*(terms_kernel(robot.packed, *state) for state in zip(q, v, f_ext)))]
+    terms = [np.array(x) for x in zip(*(terms_kernel(robot.packed, *state) for state in zip(q, v, f_ext)))]
     raise_errors(robot.functions)
     require_rows(robot, lead, *terms[2:])
-    return Problem(robot, q, v, tau, f_ext, ranking(robot, tolerance), *terms, *ranks(robot, terms[2], tolerance))
+    by = ranking(robot, tolerance)
+    return Problem(robot, q, v, tau, f_ext, by, *terms, *ranks_by(by, terms[2]))
 
 
 def of_each_state(problem, kernel, option, more=()):
