@@ -80,8 +80,8 @@ class ConstraintBuilder:
                        damping=damping, stiffness=stiffness, rest=rest)
             self.loop(f"{name} weld", "fixed", f"{name} rotor", child, child_placement=child_placement, active=active)
             return
-        self._spring_at_cut(owner, name, form, parent, child, parent_placement, child_placement, damping, stiffness,
-                            rest)
+        self._spring_at_cut(owner, name, form, (parent, child, parent_placement, child_placement), (
+            damping, stiffness, rest))
         self._loops.append(Loop(
             name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
             parent_placement=validation.pose(owner, "parent_placement", parent_placement),
@@ -91,9 +91,10 @@ class ConstraintBuilder:
             active=validation.flag(owner, "active", active),
             target=validation.function(owner, "target", target)))
 
-    def _spring_at_cut(self, owner, name, form, parent, child, parent_placement, child_placement, damping, stiffness,
-                       rest):
-        """Replace the force elements for the springs and dampers of a cut joint."""
+    def _spring_at_cut(self, owner, name, form, frames, law):
+        """Replace the force elements for the springs and dampers of a cut joint: `frames` are (parent, child, placement
+        in the parent, in the child), and `law` is (damping, stiffness, rest)."""
+        (parent, child, parent_placement, child_placement), (damping, stiffness, rest) = frames, law
         damping = validation.not_negative(owner, "damping", damping, form.nv)
         stiffness = validation.stiffness(owner, form, stiffness)
         rest = validation.rest(owner, form, rest, neutral(form))

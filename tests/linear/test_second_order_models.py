@@ -148,7 +148,7 @@ def test_lanes_serve_whole_batches():
 
     def seen(count, many, *arguments):
         registers.on(count, many, *arguments)
-        done.append(arguments[-1].copy())
+        done.append(arguments[-1].done.copy())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(second_in_lanes, "second_registers", SimpleNamespace(on=seen))

@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.machine.compiled.jit import kernel
 from liedyn.tasks.planning import solver as solving
 from liedyn.tasks.planning.expansion import expand_steps
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 from liedyn.tasks.planning.step import make_step
 
 FIVE_BAR, LOADER, PANDA = (ld.load(name) for name in ("five_bar", "loader", "panda"))
@@ -27,7 +27,7 @@ def expanded(model, d, r, path, x):
 
 def problem(robot, steps=4, h=0.01, method="midpoint", **cost):
     """A solver for a robot at home, at rest."""
-    return Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(**cost), steps, h, None, method, None)
+    return Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(**cost), None, Division(steps, h, method))
 
 
 def stepped(solver, q, v, u):
@@ -70,7 +70,7 @@ def sixth_order(f, x, step):
 
 def start_of(robot, rng):
     """A state of a robot off its home, in motion, and inputs."""
-    y = Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), 1, 0.01, None, "euler", None)
+    y = Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), None, Division(1, 0.01, "euler"))
     q, v = moved(robot, y, robot.home.copy(), np.zeros(robot.nv), 0.2 * rng.normal(size=2 * len(y.places)))
     scale = 1e4 if robot is LOADER else 1.0
     return q, v, scale * rng.normal(size=len(robot.actuator_names)), scale
@@ -134,7 +134,7 @@ def test_order_of_steps(make, method, order):
 def total_cost(solver, u):
     """The cost of inputs, by rolling them out."""
     solver.path.u[:], solver.expansion.K[:], solver.expansion.k[:] = u, 0.0, 0.0
-    solver.search(0, 0.0, np.inf, 1.0, True)
+    solver.search(0, (0.0, np.inf), 1.0, True)
     return solver.log.cost[0]
 
 
@@ -204,7 +204,7 @@ def test_small_plans_are_linear_quadratic_regulators(robot, R):
 
 def by_scipy(robot, plan, cost, q, v, bounds):
     """The least cost of the same problem by SciPy's L-BFGS-B on the same rollouts, with adjoint gradients."""
-    solver = Solver(robot, q, v, cost, len(plan.u), plan.h, None, plan.method, None)
+    solver = Solver(robot, q, v, cost, None, Division(len(plan.u), plan.h, plan.method))
     solver.begin(q, v)
     shape = plan.u.shape
 

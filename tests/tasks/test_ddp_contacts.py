@@ -9,7 +9,7 @@ from liedyn.machine.compiled.jit import kernel
 from liedyn.tasks.planning.augmented_lagrangian import (
     Cones, add_cone_derivatives, cone_cost, nearest, update_cone_multipliers,
 )
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 
 MASS = ld.total_mass(ROBOT)
 
@@ -96,7 +96,7 @@ def test_gradients_of_forces(robot):
     """Through stance, take-off, flight, impact and stance with a friction that all of them exceed."""
     limits = ld.Limits(contacts={"foot": 0.02})
     cost = ld.Cost(Q=1.0, R=1e-4, q=CROUCH, u=HOLD, terminal_Q=10.0)
-    solver, rng = Solver(robot, CROUCH, REST, cost, SHORT, H, limits, "midpoint", None), np.random.default_rng(0)
+    solver, rng = Solver(robot, CROUCH, REST, cost, limits, Division(SHORT, H, "midpoint")), np.random.default_rng(0)
     solver.begin(*solver.state(CROUCH, REST))
     u = HOLD + 0.5 * rng.normal(size=(30, 2))
     sticking = robot.switched(foot="sticking")

@@ -4,7 +4,7 @@ import pytest
 from test_ddp import derivatives_of, moved, sixth_order, stepped
 
 import liedyn as ld
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 
 def tree():
     """A body on a ball joint and a free body, a bushing and a spring between them, and a force on a slider."""
@@ -29,7 +29,7 @@ def loop():
 
 def start(robot):
     rng = np.random.default_rng(3)
-    solver = Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), 1, 0.01, None, "euler", None)
+    solver = Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), None, Division(1, 0.01, "euler"))
     q, v = moved(robot, solver, robot.home.copy(), np.zeros(robot.nv), 0.2 * rng.normal(size=2 * len(solver.places)))
     return q, v, rng.normal(size=len(robot.actuator_names)), rng
 
@@ -39,7 +39,7 @@ def start(robot):
 def test_derivatives_of_steps(make, method):
     robot = make()
     q, v, u, rng = start(robot)
-    solver = Solver(robot, q, v, ld.Cost(), 4, 0.01, None, method, None)
+    solver = Solver(robot, q, v, ld.Cost(), None, Division(4, 0.01, method))
     p = len(solver.places)
     q_1, v_1 = stepped(solver, q, v, u)
     A, B, gap = derivatives_of(solver, q, v, u)
@@ -59,7 +59,7 @@ def test_derivatives_of_steps(make, method):
 def test_local_state_spaces_are_those_of_linearize(make):
     robot = make()
     q, v, u, _ = start(robot)
-    solver = Solver(robot, q, v, ld.Cost(), 2, 0.01, None, "euler", None)
+    solver = Solver(robot, q, v, ld.Cost(), None, Division(2, 0.01, "euler"))
     derivatives_of(solver, q, v, u)
     found, known = solver.rooms.stages.found, ld.linearize(robot, q, v, u=u, independent=solver.y.names)
     for name in "A", "B", "f0":
@@ -88,7 +88,7 @@ def test_order_of_steps(make):
     q, v, u, _ = start(robot)
     exact, errors = ld.simulate(robot, q, v, 0.1, dt=5e-4, u=u), []
     for count in (16, 32, 64):
-        solver, a, b = Solver(robot, q, v, ld.Cost(), 1, 0.1 / count, None, "midpoint", None), q, v
+        solver, a, b = Solver(robot, q, v, ld.Cost(), None, Division(1, 0.1 / count, "midpoint")), q, v
         for _ in range(count):
             a, b = stepped(solver, a, b, u)
         errors.append(np.abs(np.concatenate([ld.difference(robot, exact.q[-1], a), b - exact.v[-1]])).max())
@@ -109,7 +109,7 @@ def test_a_single_phase_is_the_same_plan(make):
     robot = make()
     q, v, _, _ = start(robot)
     cost = ld.Cost(Q={name: 1.0 for name in robot.velocity_names}, R=1e-2, q=q)
-    names = Solver(robot, q, v, ld.Cost(), 1, 0.01, None, "midpoint", None).y.names
+    names = Solver(robot, q, v, ld.Cost(), None, Division(1, 0.01, "midpoint")).y.names
     plan, phased = (ld.ddp(robot, q, v, cost, steps=steps, h=0.01, independent=names)
                     for steps in (10, [ld.Phase([], 10)]))
     assert plan.status == phased.status == "converged"

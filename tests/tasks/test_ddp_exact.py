@@ -10,7 +10,7 @@ from liedyn.lie import right_jacobian_inverse, so3_right_jacobian_inverse
 from liedyn.machine.compiled.jit import kernel
 from liedyn.tasks.planning.exact_hessian import add_step_hessians
 from liedyn.tasks.planning.expansion import expand_steps
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 
 SCREW = ld.Builder("screw")
 SCREW.body("nut", 1.3, (0.1, 0.0, 0.05), (0.02, 0.03, 0.01))
@@ -68,7 +68,7 @@ def curved(model, d, rooms, path, x):
 
 
 def exact_solver(robot, method, steps=1, h=0.05):
-    return Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), steps, h, None, method, None, "exact")
+    return Solver(robot, robot.home, np.zeros(robot.nv), ld.Cost(), None, Division(steps, h, method, None, "exact"))
 
 
 def derivatives_at(solver, q, v, u, costate):

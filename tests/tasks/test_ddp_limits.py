@@ -11,7 +11,7 @@ from liedyn.machine.compiled.by_address import placed
 from liedyn.machine.compiled.jit import kernel
 from liedyn.machine.compiled.late import _LATE
 from liedyn.tasks.planning.ddp_search import EXACT, find_changes
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 
 FIVE_BAR, LOADER, PANDA = (ld.load(name) for name in ("five_bar", "loader", "panda"))
 REST = np.zeros(4)
@@ -31,8 +31,8 @@ def test_changes_within_limits_are_the_best_ones_all_along_a_plan(inputs, scale)
     """Of the quadratic model of random steps, against bounded least squares of SciPy on all inputs at once; small ones
     as well, by which inputs leave their limits a little."""
     rng, steps = np.random.default_rng(0), 12
-    solver = Solver(FIVE_BAR, FIVE_BAR.home, REST, ld.Cost(Q=1.0, R=1e-3), steps, 0.02, ld.Limits(inputs=inputs),
-                    "midpoint", None)
+    solver = Solver(FIVE_BAR, FIVE_BAR.home, REST, ld.Cost(Q=1.0, R=1e-3), ld.Limits(inputs=inputs),
+                    Division(steps, 0.02, "midpoint"))
     o, e, u, box = solver.objective, solver.expansion, solver.path.u, solver.rooms.box
     x, nu = e.B.shape[1:]
     for _ in range(10):
@@ -84,12 +84,12 @@ def test_limits_of_states_are_held_and_the_plan_is_the_best_one(limits, of):
     margin = min(x[1:].min() - low, high - x[1:].max())
     assert -1e-6 <= margin < 1e-6
     assert max(np.abs(ld.closure_error(FIVE_BAR, q)).max() for q in plan.q) < 1e-12
-    solver = Solver(FIVE_BAR, FIVE_BAR.home, REST, COST, 12, 0.04, None, "midpoint", None)
+    solver = Solver(FIVE_BAR, FIVE_BAR.home, REST, COST, None, Division(12, 0.04, "midpoint"))
     solver.begin(FIVE_BAR.home, REST)
 
     def rolled(z):
         solver.path.u[:], solver.expansion.K[:], solver.expansion.k[:] = z.reshape(12, 4), 0.0, 0.0
-        solver.search(0, 0.0, np.inf, 1.0, True)
+        solver.search(0, (0.0, np.inf), 1.0, True)
         return solver.log.cost[0]
 
     def gradient(z):

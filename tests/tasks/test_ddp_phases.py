@@ -4,7 +4,7 @@ import pytest
 from comparison import off
 
 import liedyn as ld
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 
 BEND, H = 0.6, 0.01
 
@@ -48,7 +48,7 @@ REST = np.zeros(4)
 
 def solver_of(phases, h=H, q=CROUCH, v=REST):
     cost = ld.Cost(Q=1.0, R=1e-4, q=CROUCH, u=HOLD, terminal_Q=10.0)
-    solver = Solver(ROBOT, q, v, cost, phases, h, ld.Limits(contacts=False), "midpoint", None)
+    solver = Solver(ROBOT, q, v, cost, ld.Limits(contacts=False), Division(phases, h, "midpoint"))
     solver.begin(*solver.state(q, v))
     return solver
 
@@ -57,7 +57,7 @@ def rolled(solver, u):
     """The plan under inputs, rolled out from the state that the solver begins with."""
     solver.set_penalty(1.0)
     solver.expansion.K[:], solver.expansion.k[:], solver.path.u[:] = 0.0, 0.0, u
-    solver.search(0, 0.0, np.inf, 1.0, True)
+    solver.search(0, (0.0, np.inf), 1.0, True)
     return solver.path
 
 

@@ -11,7 +11,7 @@ from liedyn.machine.errors import ClosureError, InputError
 from liedyn.mechanics.constraints.checking import central_difference
 from liedyn.tasks.optimal_motion.charts import charts_about
 from liedyn.tasks.optimal_motion.cost import MotionCost
-from liedyn.tasks.optimal_motion.demands import demands_of
+from liedyn.tasks.optimal_motion.demands import conditions_of, demands_of
 from liedyn.tasks.optimal_motion.program import Program
 from liedyn.tasks.optimal_motion.programs import Setting, first, mesh_of
 from liedyn.tasks.optimal_motion.solving import Options
@@ -50,7 +50,7 @@ def near(robot, size=0.1, seed=0):
 def program(robot, start, goal, method, points, intervals=3, duration=(0.5, 2.0), cost=None, bounds=None, path=(),
             periodic=False):
     """The nonlinear program of a call, and unknowns that are no optimum of it."""
-    demands = demands_of(robot, start, goal, duration, bounds, True, path, (), periodic)
+    demands = demands_of(robot, conditions_of(robot, start, goal, ()), duration, bounds, True, path, periodic)
     setting = Setting(method, points, "scipy", Options(1, 1e-6, 1e-8, {}, False), None)
     made, z = first(robot, setting, mesh_of(intervals, [0.0, 1.0]), demands, MotionCost(robot, cost), 1.0, None)
     rng = np.random.default_rng(1)

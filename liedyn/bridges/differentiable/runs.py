@@ -20,8 +20,8 @@ from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.model.remembered import remembered
 from liedyn.motion.gradients.tape import Tape
 from liedyn.motion.simulation.grid import Grid
-from liedyn.motion.simulation.integrators import METHODS
 from liedyn.motion.simulation.one_step import step as one_step
+from liedyn.motion.simulation.preparation import scheme_of
 from liedyn.motion.simulation.simulate import simulate
 
 State = namedtuple("State", "q v")
@@ -63,8 +63,9 @@ class Runs(Operation):
     def _steps(self, rows, tau, changes):
         """Derivatives (count, steps, 2 nv, ...) in tangent spaces by the state, by tau, and by changes of the model."""
         robot, (count, height) = self.robot, rows.q.shape[:2]
-        grid, method = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt), METHODS["rk4"]
-        tape = Tape(robot, rows.q[0, 0], rows.v[0, 0], grid, method, "projection", tau, None, None, (), changes)
+        grid = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt)
+        scheme = scheme_of("rk4", "nullspace", "projection")
+        tape = Tape(robot, (rows.q[0, 0], rows.v[0, 0]), grid, scheme, (tau, None, None), (), changes)
         flat = Rows(np.tile(rows.t, count), *(x.reshape(count * height, x.shape[-1]).copy() for x in rows[1:6]),
                     np.tile(statuses(tape.model), (count * height, 1)))
         held = np.minimum(np.arange(height), height - 2) + (height - 1) * np.arange(count)[:, None]

@@ -62,7 +62,7 @@ class ElementTerms:
         """Derivatives of the forces by q and by v, and the generalised forces of unit inputs of elements."""
         by_q, by_v, work = room(1, self.n, self.n), room(1, self.n, self.n), self._work(plain)
         S, tree = (room(*shape, self.n, len(self.robot.actuator_names)) for shape in ((1,), ()))
-        plain(derivative_states)(self.model, self.laws, work, self.t, q[None], v[None], False, (by_q, by_v))
+        plain(derivative_states)(self.model, self.laws, work, self.t, (q[None], v[None]), False, (by_q, by_v))
         plain(driven_states)(self.model, self.laws, work, q[None], tree, S)
         return by_q[0], by_v[0], S[0]
 

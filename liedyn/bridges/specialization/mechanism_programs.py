@@ -66,7 +66,7 @@ class MechanismPrograms:
         written = [x for x in made if x.shape[1]]
         good, condition = np.empty(len(rows[0])), [np.empty((len(rows[0]), 1))] * (name in TRACED_AS)
         many = len(good) * int(self.robot.packed.ints[N_LINKS]) >= 5000
-        self._call(module, name, "a", many, rows, written + condition, good, verdict)
+        getattr(module, f"{name}_a_states").on(len(good), many, *rows, *written, *condition, good, verdict)
         if not verdict[0]:
             states(self.robot, **state)
         doubtful = np.flatnonzero(good != 1.0)  # the only pass over the states of a batch
@@ -97,17 +97,13 @@ class MechanismPrograms:
         if not len(left):
             return
         found, again = [np.empty((len(left), x.shape[1])) for x in written], np.empty(len(left))
-        self._call(module, name, letter, False, [x[left] for x in rows], found, again, verdict)
+        batch = getattr(module, f"{name}_{letter}_states")
+        batch.on(len(left), False, *(x[left] for x in rows), *found, again, verdict)
         better = again > 0.0
         if name == "forward_dynamics":
             better &= (good[left] == 0.0) | (found[-1][:, 0] < written[-1][left, 0])
         for x, y in zip((*written, good), (*found, again)):
             x[left[better]] = y[better]
-
-    @staticmethod
-    def _call(module, name, letter, many, rows, written, good, verdict):
-        batch = getattr(module, f"{name}_{letter}_states")
-        batch.on(len(good), many, *rows, *written, good, verdict)
 
     def _general(self, name, results, lead, left, rows, made, outputs):
         """Rows where no guard holds, by the general kernels; an error names the first of them in the batch."""

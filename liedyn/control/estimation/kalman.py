@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.control.estimation.measurement import measured
-from liedyn.control.estimation.observers import KalmanBucyFilter, KalmanFilter
+from liedyn.control.estimation.observers import KalmanBucyFilter, KalmanFilter, Reading
 from liedyn.control.estimation.process_noise import state_noise
 from liedyn.control.regulation.kept_states import estimated
 from liedyn.control.regulation.lqr import equilibrium, sampled_model
@@ -93,7 +93,7 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
     P = solved(solve_continuous_are, Riccati(now.A.T, now.C.T, Q, R), now.states, None, FILTER)
     L = np.linalg.solve(R, now.C @ P).T
-    return KalmanBucyFilter(now, now, measurement, kept.deviation(deviation), u, L, P, kept.left_out)
+    return KalmanBucyFilter(now, Reading(now, measurement, kept.deviation(deviation), u), L, P, kept.left_out)
 
 
 def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[str, Any],
@@ -156,4 +156,4 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)
     P = solved(solve_discrete_are, Riccati(model.A.T, now.C.T, Q, R), now.states, undamped(now.A, h), FILTER)
     M = np.linalg.solve(now.C @ P @ now.C.T + R, now.C @ P).T
-    return KalmanFilter(model, now, measurement, kept.deviation(deviation), u, M, P, kept.left_out)
+    return KalmanFilter(model, Reading(now, measurement, kept.deviation(deviation), u), M, P, kept.left_out)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,19 @@ from liedyn.machine.arguments import flag
 from liedyn.machine.python_control import forces, plain, python_control
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from liedyn.motion.discretize import DiscreteStateSpace
     from liedyn.model.robot import Robot
     from liedyn.typing import Array, ArrayLike, Complexes
+
+
+class Reading(NamedTuple):
+    """What is measured about an operating point: the local state space `now`, whose C and D are those of the
+    `measurement`, the `deviation` of states from there, and the inputs u."""
+
+    now: Any
+    measurement: Any
+    deviation: Any
+    u: Array
 
 
 class Observer(Sensors):
@@ -34,8 +42,8 @@ class Observer(Sensors):
     y: Array
     eigenvalues: Complexes
 
-    def __init__(self, model: Any, now: Any, measurement: Any, deviation: Any, u: ArrayLike, L: Array,
-                 P: Array, left_out: dict[str, str] | None = None) -> None:
+    def __init__(self, model: Any, at: Reading, L: Array, P: Array, left_out: dict[str, str] | None = None) -> None:
+        now, measurement, deviation, u = at
         self.left_out = {} if left_out is None else left_out
         self.model, self.C, self.D, self.L, self.P, self.u = model, now.C, now.D, L, P, u
         self.outputs = measurement.labels
@@ -248,9 +256,9 @@ class KalmanFilter(Observer, SamplingFilter):
     x: Array
     h: float
 
-    def __init__(self, model: DiscreteStateSpace, now: Any, measurement: Any, deviation: Any, u: Array, M: Array,
-                 P: Array, left_out: dict[str, str] | None = None) -> None:
-        super().__init__(model, now, measurement, deviation, u, model.A @ M, P, left_out)
+    def __init__(self, model: DiscreteStateSpace, at: Reading, M: Array, P: Array,
+                 left_out: dict[str, str] | None = None) -> None:
+        super().__init__(model, at, model.A @ M, P, left_out)
         self.M, self.h = M, model.h
         self.reset()
 

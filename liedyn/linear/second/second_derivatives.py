@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.linear.linearize_states import Tolerances
 from liedyn.linear.second.second_result import PARTS, SecondDerivatives
 from liedyn.linear.second.second_states import second_states
-from liedyn.linear.second.weighted_sums import SumWeights
+from liedyn.linear.second.weighted_sums import Hessians, SecondRequest, SumWeights
 from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.cpu_targets import WIDTH
 from liedyn.machine.compiled.user_functions import raise_errors
@@ -141,8 +141,8 @@ def hessians(linearized, name, given):
         of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"], of["q"], of["v"])))
     done = np.zeros(states, np.int64)
     many = states > WIDTH and states * sums * robot.packed.ints.item(N_LINKS) >= SHARED
-    given = (robot.packed, linearized.state, linearized.coordinates, linearized.actuators, weights,
-             linearized.tolerances, H, done)
+    request = SecondRequest(linearized.coordinates, linearized.actuators, linearized.tolerances)
+    given = robot.packed, linearized.state, request, weights, Hessians(H, done)
     if states >= FEW and robot.row_names:
         by_name(_REGISTERS).on(states, many, *given)
     if not done.all():

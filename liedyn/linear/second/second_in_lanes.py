@@ -41,8 +41,9 @@ def model_hessians_in_lanes(model, state, coordinates, weights, e, work, space, 
 
 
 @batch
-def second_registers(begin, end, model, states, coordinates, actuators, weights, tolerances, H, done):
+def second_registers(begin, end, model, states, request, weights, results):
     """`second_states` for states with the same dependent velocities; `done` becomes 1 where H has been computed."""
+    (coordinates, actuators, tolerances), (H, done) = request, results
     p, n, nu, sums = coordinates.virtual_w.size, model.ints[NV], actuators.shape[1], H.shape[1]
     virtual, choosable, c = coordinates.virtual_w, np.empty(n), 2 * p + nu
     of_space = linearize_in_lanes_size(model, p, nu)
@@ -56,7 +57,7 @@ def second_registers(begin, end, model, states, coordinates, actuators, weights,
         picked = Coordinates(R, virtual, coordinates.R_w[0], virtual)
         for k in range(p * n):
             store(LANES, R, k, splat(LANES, load(SCALAR, picked.R_w, k)))
-    request = Request(picked, actuators, np.empty((0, 4), np.int64), tolerances)
+    wanted = Request(picked, actuators, np.empty((0, 4), np.int64), tolerances)
     condition, work = matrix_of(1, 1), aligned(size)
     lower, moved = matrix_of(p, 2 * p + nu), matrix_of(n, 2 * p + nu)
     given = SumWeights(
@@ -69,7 +70,7 @@ def second_registers(begin, end, model, states, coordinates, actuators, weights,
     lines, e = lines_for(rows), own[WIDTH:]  # a slice, which keeps a reference
     for b in range(begin, end, WIDTH):
         gather_state(states, b, end, lanes)
-        if not linearize_in_lanes(model, lanes, request, choosable, own, space, condition):
+        if not linearize_in_lanes(model, lanes, wanted, choosable, own, space, condition):
             continue
         complete_derivatives(LANES, p, actuators, space, lower, moved)
         gather_weights(rows_y, b, end, given.y)

@@ -11,7 +11,7 @@ from liedyn.linear.linearize_states import Tolerances
 from liedyn.linear.second.second_derivatives import Linearized, is_still, read_part, require_known
 from liedyn.linear.second.second_result import SecondDerivatives
 from liedyn.linear.second.second_states import second_states
-from liedyn.linear.second.weighted_sums import SumWeights
+from liedyn.linear.second.weighted_sums import Hessians, SecondRequest, SumWeights
 from liedyn.linear.space import Coordinates
 from liedyn.machine.compiled.jit import address_of
 from liedyn.machine.compiled.objects import (
@@ -59,12 +59,14 @@ def second_direct(address, model, q, v, tau, integers, given, weights):
     done[0] = 0
     call_rows(integer(address), 0, 1, (
         model, State(shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0))),
-        Coordinates(shaped(vector_in(own, 1, n * p_y), (1, p_y, n)), integers_in(places, SIZES, p_y),
-                    shaped(vector_in(own, 1 + n * p_y, n * p_w), (1, p_w, n)), integers_in(places, SIZES + p_y, p_w)),
-        shaped(vector_in(chosen, 2 + n * x, n * nu), (n, nu)),
+        SecondRequest(
+            Coordinates(shaped(vector_in(own, 1, n * p_y), (1, p_y, n)), integers_in(places, SIZES, p_y),
+                        shaped(vector_in(own, 1 + n * p_y, n * p_w), (1, p_w, n)),
+                        integers_in(places, SIZES + p_y, p_w)),
+            shaped(vector_in(chosen, 2 + n * x, n * nu), (n, nu)), Tolerances(chosen[0], chosen[1])),
         SumWeights(shaped(vector_in(weights, 0, sums * p_y), (1, sums, p_y)),
                    shaped(vector_in(weights, sums * p_y, sums * p_w), (1, sums, p_w)), none, none, none, none),
-        Tolerances(chosen[0], chosen[1]), shaped(vector_in(H, first * c * c, sums * c * c), (1, sums, c, c)), done))
+        Hessians(shaped(vector_in(H, first * c * c, sums * c * c), (1, sums, c, c)), done)))
     own[0] = float(done[0])
     return found
 
@@ -90,9 +92,10 @@ def prepared(one, robot, rest):
     p_y = len(coordinates.virtual_y)
     first, empty = p_y if is_still(example) else 0, np.empty((1, 1, 0))
     address = address_of(
-        second_states.kernel, 0, 1, robot.packed, example.state, coordinates, example.actuators,
-        SumWeights(np.empty((1, 1, p_y)), np.empty((1, 1, x - p_y)), empty, empty, empty, empty), example.tolerances,
-        np.empty((1, 1, x + nu, x + nu)), np.zeros(1, np.int64))
+        second_states.kernel, 0, 1, robot.packed, example.state,
+        SecondRequest(coordinates, example.actuators, example.tolerances),
+        SumWeights(np.empty((1, 1, p_y)), np.empty((1, 1, x - p_y)), empty, empty, empty, empty),
+        Hessians(np.empty((1, 1, x + nu, x + nu)), np.zeros(1, np.int64)))
     virtual, sizes = np.concatenate([coordinates.virtual_y, coordinates.virtual_w]), (p_y, x - p_y, nu)
     every = np.eye(x)[first:]
     return (address, x, np.array([*sizes, 1, 0, *virtual], np.int64), np.array([*sizes, x, first, *virtual], np.int64),

@@ -16,10 +16,11 @@ from liedyn.model.packed import NV
 
 
 @batch
-def second_states(begin, end, model, states, coordinates, actuators, weights, tolerances, H, done):
-    """H (states, weights, x + nu, x + nu): Hessians of weighted sums of the motion at linearized states; `weights` are
-    `SumWeights` (states, sums, size), or (1, sums, size) for all states. States that are `done` are left as they are;
-    it becomes 1 at the others, but where there is no state space."""
+def second_states(begin, end, model, states, request, weights, results):
+    """results.H (states, weights, x + nu, x + nu): Hessians of weighted sums of the motion at linearized states, for a
+    `SecondRequest`; `weights` are `SumWeights` (states, sums, size), or (1, sums, size) for all states. States that are
+    `done` are left as they are; it becomes 1 at the others, but where there is no state space."""
+    (coordinates, actuators, tolerances), (H, done) = request, results
     R_y, virtual_y, R_w, virtual_w = coordinates
     p_y, p_w, nu, n = virtual_y.size, virtual_w.size, actuators.shape[1], model.ints[NV]
     columns = padded(p_y + p_w + nu)

@@ -17,6 +17,12 @@ SumWeights = namedtuple("SumWeights", "y w a lam q v")
 """Rows of weights of the rates of y and w; of all accelerations, of the multipliers, of all displacements, of all
 velocities, or none."""
 
+SecondRequest = namedtuple("SecondRequest", "coordinates actuators tolerances")
+"""What is differentiated twice: by `Coordinates`, and by inputs u with tau = S_u u; and `Tolerances`."""
+
+Hessians = namedtuple("Hessians", "H done")
+"""Second derivatives of rows of states, and for each state 1 where there are some and 0 otherwise."""
+
 MotionSums = namedtuple("MotionSums", "q v a lam turn reader_rates reader_accelerations")
 """Rows of weights as in `MotionWeights`, and of multipliers (m each, or none)."""
 

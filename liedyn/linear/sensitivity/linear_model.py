@@ -34,6 +34,10 @@ Derivatives = namedtuple("Derivatives", "q v a lam A B C D f0")
 Chosen = namedtuple("Chosen", "y w R_y R_w")
 """The independent coordinates and velocities, each an `Independent`, and their rows at each state, (states, p, nv)."""
 
+At = namedtuple("At", "motion M rank inputs")
+"""Where linear models are made: a `Motion`, rows of q, v, a and lambda; mass matrices M, (states, nv, nv); ranks of G,
+(states,); and the forces of unit inputs, (states, nv, nu)."""
+
 Besides = namedtuple("Besides", "slopes outputs friction", defaults=(None, None, None))
 """`Slopes` of the laws of force elements, `Outputs` if they are not the independent coordinates, and `Friction` of
 contacts that slide, all of whose rows are closed in the robot."""
@@ -55,17 +59,13 @@ class LinearModels:
     batch : tuple
         Leading axes of all states, and the number of the first one of these, for error messages.
     chosen : Chosen
-    motion : Motion
-        Rows of q, v, a and lambda.
-    M : ndarray, shape (states, nv, nv)
-    rank : ndarray of int, shape (states,)
-        Rank of G.
-    inputs : ndarray, shape (states, nv, nu)
+    at : At
     besides : Besides
     """
 
-    def __init__(self, robot, batch, chosen, motion, M, rank, inputs, besides):
-        self.robot, self.motion, self.M, self.inputs = robot, motion, M, inputs
+    def __init__(self, robot, batch, chosen, at, besides):
+        self.robot, (motion, M, rank, inputs) = robot, at
+        self.motion, self.M, self.inputs = motion, M, inputs
         (self.lead, self.first), (self.slopes, self.outputs, self.friction) = batch, besides
         self.y, self.w, self.R_y, self.R_w = chosen
         _, outputs, friction = besides
@@ -229,10 +229,10 @@ class LinearModels:
         both = np.concatenate([a_p, lam_p], axis=1)[:, None]
         free, _ = self.follow(False, found.rows.phi_mixed @ both, found.readers.phi_mixed @ both)
         mixed = mixed + found.mixed @ both
-        lower = self.balance(mixed, free)
+        A_p, lower = self.accelerate(mixed, free)
         none = np.zeros((*a_p.shape,))
         C, D = self._of_outputs(names, Variations(self.robot, self.motion, changes, self.reads),
-                                Columns(none, none, a_p, lam_p), (None, None), mixed, free, lower, None)
+                                Columns(none, none, a_p, lam_p), (None, None, A_p), mixed, None)
         upper = np.zeros((*lower.shape[:2], len(self.y.names), len(names)))
         model = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)
         f0_p = np.concatenate([np.zeros((states, len(self.y.names), len(names))), w_dot_p], axis=1)
@@ -270,22 +270,22 @@ class LinearModels:
                                               found.rows.psi_mixed[:, :, self.friction.rows], mu_p)
             more = self.shared(along, two, N_p)
         mixed = self.rubbed(mixed, free, known, more)
-        lower = self.balance(mixed, free)
+        A_p, lower = self.accelerate(mixed, free)
         upper = self.R_y[:, None] @ X_p + self._held(self.y, found.readers.psi_mixed)
         if self.robot.groups:
             upper[:, :p] -= self.R_y[:, None] @ self._bracket_by(v_p, N_p[:, :p])
         both = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)  # (states, rows, columns, parameters)
-        C, D = self._of_outputs(names, along, two, (N_p, X_p), mixed, free, lower, known)
+        C, D = self._of_outputs(names, along, two, (N_p, X_p, A_p), mixed, known)
         return Derivatives(q_p, v_p, a_p, lam_p, both[:, :, :self.x], both[:, :, self.x:], C, D, f0_p)
 
-    def _of_outputs(self, names, along, two, mixed, force, free, w_dot, known):
-        """Derivatives of C and D; `mixed` are N_p and X_p, None if they are zero, and `force` is the mixed variation,
-        without the terms of a'_p and lambda'_p."""
+    def _of_outputs(self, names, along, two, mixed, force, known):
+        """Derivatives of C and D; `mixed` are N_p and X_p, None if they are zero, and A_p; `force` is the mixed
+        variation, without the terms of a'_p and lambda'_p."""
         if self.outputs is None:
             found = np.zeros((len(force), len(self.y.names), force.shape[1], len(names)))
             return found[:, :, :self.x], found[:, :, self.x:]
         none = np.zeros((*force.shape[:2], self.robot.nv, len(names)))
-        (N_p, X_p), A_p, L_p = (none if x is None else x for x in mixed), free + self.S[:, None] @ w_dot, None
+        (N_p, X_p, A_p), L_p = (none if x is None else x for x in mixed), None
         if self.outputs.feel:
             L_p = self.with_friction(self.multipliers(force, A_p) + self.shared(along, two, N_p), known)
         displaced = body_displacements(self.robot)

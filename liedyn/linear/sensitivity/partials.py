@@ -3,18 +3,18 @@ import numpy as np
 
 from liedyn.linear.sensitivity.changes import make_changes
 from liedyn.linear.sensitivity.model_parameters import all_changes, chosen
-from liedyn.linear.sensitivity.variations import Motion, partials_size, put_partials
+from liedyn.linear.sensitivity.variations import ByParameters, Motion, partials_size, put_partials
 from liedyn.model.calls.batches import batch
 from liedyn.model.calls.boundary import as_floats, rows_of, states
 
 
 @batch
-def partial_states(begin, end, model, motion, changes, force, phi, psi, g):
+def partial_states(begin, end, model, motion, changes, found):
     """`put_partials` at rows of states."""
     work = np.empty(partials_size(model, changes.first.size - 1))
     for b in range(begin, end):
         at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
-        put_partials(model, changes, at, work, force[b], phi[b], psi[b], g[b])
+        put_partials(model, changes, at, work, ByParameters(found.force[b], found.phi[b], found.psi[b], found.g[b]))
 
 
 def partial_derivatives(robot, parameters, q, v, a, lam):
@@ -39,6 +39,6 @@ def partial_derivatives(robot, parameters, q, v, a, lam):
     changes = make_changes([all_changes(robot)[name][0] for name in names])
     lead, q, v, a = states(robot, q=q, v=v, a=a)
     lam = rows_of("lam", as_floats("lam", lam, m), lead, m)
-    found = [np.empty((len(q), size, len(names))) for size in (robot.nv, m, m, m)]
-    partial_states(robot.packed, Motion(q, v, a, lam), changes, *found)
+    found = ByParameters(*(np.empty((len(q), size, len(names))) for size in (robot.nv, m, m, m)))
+    partial_states(robot.packed, Motion(q, v, a, lam), changes, found)
     return [x.reshape(lead + x.shape[1:]) for x in found]

@@ -14,7 +14,7 @@ from liedyn.linear.outputs import output_plan
 from liedyn.linear.sensitivity.changes import SHIFT
 from liedyn.linear.sensitivity.friction_sensitivity import Friction
 from liedyn.linear.sensitivity.law_sensitivity import element_slopes
-from liedyn.linear.sensitivity.linear_model import GEOMETRIC, Besides, Chosen, Derivatives, LinearModels
+from liedyn.linear.sensitivity.linear_model import GEOMETRIC, At, Besides, Chosen, Derivatives, LinearModels
 from liedyn.linear.sensitivity.model_parameters import all_changes, body_displacements, chosen, measured
 from liedyn.linear.sensitivity.output_sensitivity import Outputs
 from liedyn.linear.sensitivity.state_slopes import eigenvalue_slopes, state_slopes
@@ -300,8 +300,8 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
         motion = Motion(q[part], v[part], a[part], lam[part])
         besides = Besides(_part(slopes, part), outputs and outputs.part(part),
                           contacts and Friction(robot, contacts, motion))
-        models = LinearModels(robot, (lead, b), Chosen(y, w, R_y[part], R_w[part]), motion, M[part], rank[part],
-                              inputs[part], besides)
+        models = LinearModels(robot, (lead, b), Chosen(y, w, R_y[part], R_w[part]),
+                              At(motion, M[part], rank[part], inputs[part]), besides)
         found.append(models.derivatives(names, changes))
         if second:
             A, f = (x.reshape(count, *x.shape[len(lead):])[part] for x in (model.A, model.second.f))

@@ -30,7 +30,7 @@ from liedyn.linear.sensitivity.law_sensitivity import Slopes
 from liedyn.linear.sensitivity.link_sensitivity import Along, Columns, add_to
 from liedyn.linear.sensitivity.partials import partial_states
 from liedyn.linear.sensitivity.two_frames import Rows
-from liedyn.linear.sensitivity.variations import MOTION, Motion, Varied, variations_size, vary_both
+from liedyn.linear.sensitivity.variations import MOTION, ByParameters, Motion, Varied, variations_size, vary_both
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, late
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector
@@ -250,7 +250,7 @@ def forces_at_rest(robot, motion, changes, columns):
     padded = Columns(*(np.concatenate([x, np.zeros((*x.shape[:2], width - count))], axis=2) for x in columns))
     out, force = np.empty((states, parameters * n, width)), np.empty((states, n, parameters))
     at_rest_states.on(states, states * parameters >= SHARED, robot.packed, motion, changes, padded, out)
-    partial_states(robot.packed, motion, changes, force, *np.empty((3, states, m, parameters)))
+    partial_states(robot.packed, motion, changes, ByParameters(force, *np.empty((3, states, m, parameters))))
     varied = out[..., :count].reshape(states, parameters, n, count)
     return force, varied.transpose(0, 3, 2, 1)
 

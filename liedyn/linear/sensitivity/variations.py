@@ -95,6 +95,9 @@ def put_column_at_rest(model, work, motion, changes, k, force):
         add_change(model, work, motion, change_of(changes, c), k, force)
 
 
+ByParameters = namedtuple("ByParameters", "force phi psi g")
+"""Partial derivatives by the parameters: of F (nv, np), and of phi, psi and g (m, np)."""
+
 Varied = namedtuple("Varied", "force mixed rows readers")
 """Variations of F along direction 2 and the mixed ones (nv, padded), those of the constraints, and those of the virtual
 velocities (no rows if not needed)."""
@@ -170,13 +173,14 @@ def partials_size(model, count):
     return WIDTH * 24 + 3 * n + m + WIDTH * (3 * n + 6 * m) + variations_size(model)
 
 
-@late(MODEL, CHANGES, MOTION, VECTOR, *[MATRIX] * 4)
-def put_partials(model, changes, motion, work, force, phi, psi, g):
-    """Partial derivatives by the parameters: of F (nv, np), phi, psi and g (m, np).
+@late(MODEL, CHANGES, MOTION, VECTOR, group(ByParameters, *[MATRIX] * 4))
+def put_partials(model, changes, motion, work, found):
+    """All `ByParameters`.
 
     Blocks of parameters that change forces only take no pass over the links (`put_column_at_rest`).
     """
-    n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
+    (force, phi, psi, g), count = found, changes.first.size - 1
+    n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = first_place(work)
     world = take_vector(work, world_size(model))
     world_motion(SCALAR, model, motion.q, motion.v, motion.a, world)

@@ -3,6 +3,7 @@
 The text is C++ for any compiler: without CUDA a kernel is a loop over all states, which tests compile.
 """
 import math
+from typing import NamedTuple
 
 from liedyn.machine.simd import sines
 
@@ -155,7 +156,7 @@ LIEDYN_INLINE void liedyn_sincos({real} x, {real} &sine, {real} &cosine)
     const {real} t = {fma}(x, {per_turn}, shift), n = t - shift;
     const {integer} k = liedyn_bits(t);
     const {real} r = {fma}(n, -{low}, {fma}(n, -{high}, x)), z = r * r;
-    {real} s = {sin[0]}, c = {cos[0]};
+    {real} s = {sin}, c = {cos};
 {horner}
     s = {fma}(r * z, s, r);
     c = {fma}(z * z, c, {fma}(z, -{half}, {one}));
@@ -168,21 +169,40 @@ LIEDYN_INLINE {real} liedyn_sin({real} x) {{ {real} s, c; liedyn_sincos(x, s, c)
 LIEDYN_INLINE {real} liedyn_cos({real} x) {{ {real} s, c; liedyn_sincos(x, s, c); return c; }}"""
 
 
+class _Precision(NamedTuple):
+    """How sines are computed in double or single precision: names of types and of C's functions, the suffix of numbers,
+    what added to a number rounds it, coefficients of both series, pi / 2 in parts, the largest angle."""
+
+    real: str
+    integer: str
+    fma: str
+    fabs: str
+    suffix: str
+    shift: float
+    sin: tuple
+    cos: tuple
+    parts: tuple
+    largest: float
+
+    def text(self, x):
+        return f"{x!r}{self.suffix}"
+
+
 def head():
     """The text."""
-    double = dict(real="double", integer="long long", fma="fma", fabs="fabs", suffix="", shift=1.5 * 2.0 ** 52,
-                  sin=sines._SIN, cos=sines._COS, parts=sines._HALF_PI, largest=LARGEST_ANGLE)
-    single = dict(real="float", integer="int", fma="fmaf", fabs="fabsf", suffix="f", shift=1.5 * 2.0 ** 23,
-                  sin=_SIN_FLOAT, cos=_COS_FLOAT, parts=_HALF_PI_FLOAT, largest=1e4)
-    return HEAD.replace("@sines@", "\n".join(_sines(**each) for each in (double, single)))
+    double = _Precision(real="double", integer="long long", fma="fma", fabs="fabs", suffix="", shift=1.5 * 2.0 ** 52,
+                        sin=sines._SIN, cos=sines._COS, parts=sines._HALF_PI, largest=LARGEST_ANGLE)
+    single = _Precision(real="float", integer="int", fma="fmaf", fabs="fabsf", suffix="f", shift=1.5 * 2.0 ** 23,
+                        sin=_SIN_FLOAT, cos=_COS_FLOAT, parts=_HALF_PI_FLOAT, largest=1e4)
+    return HEAD.replace("@sines@", "\n".join(map(_sines, (double, single))))
 
 
-def _sines(real, integer, fma, fabs, suffix, shift, sin, cos, parts, largest):
-    def text(x):
-        return f"{x!r}{suffix}"
-
-    horner = "\n".join(f"    {name} = {fma}({name}, z, {text(x)});" for pair in zip(sin[1:], cos[1:])
+def _sines(of):
+    """Functions of sine and cosine in a `_Precision`."""
+    horner = "\n".join(f"    {name} = {of.fma}({name}, z, {of.text(x)});" for pair in zip(of.sin[1:], of.cos[1:])
                        for name, x in zip("sc", pair))
-    return _SINES.format(real=real, integer=integer, fma=fma, fabs=fabs, shift=text(shift), horner=horner,
-                         sin=[text(sin[0])], cos=[text(cos[0])], high=text(parts[0]), low=text(parts[1]),
-                         per_turn=text(2.0 / math.pi), half=text(0.5), one=text(1.0), largest=text(largest))
+    numbers = dict(shift=of.shift, high=of.parts[0], low=of.parts[1], per_turn=2.0 / math.pi, half=0.5, one=1.0,
+                   largest=of.largest)
+    return _SINES.format(real=of.real, integer=of.integer, fma=of.fma, fabs=of.fabs, horner=horner,
+                         sin=of.text(of.sin[0]), cos=of.text(of.cos[0]),
+                         **{name: of.text(x) for name, x in numbers.items()})

@@ -15,6 +15,7 @@ from liedyn.machine.errors import ContactWarning, SingularConfigurationError
 from liedyn.mechanics.contact.complementarity import SOLVED
 from liedyn.mechanics.contact.contact_problem import CONTRADICTION, SINGULAR_INERTIA
 from liedyn.mechanics.contact.contact_state import PAINLEVE, equations, solve, touching_of, with_rows_of
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.terms import terms_kernel
 
 GAIN = 1e-10
@@ -34,7 +35,7 @@ class Impact(NamedTuple):
     impulse: np.ndarray
 
 
-def collide(robot, model, contacts, touching, state, newton, names, tolerance):
+def collide(robot, model, contacts, touching, state, newton, names):
     """Velocities and impulses after the contacts numbered `touching` have collided, with all equations satisfied.
 
     newton = (restitution, bounce): the coefficient of each of these contacts; by row of an equation the speed after the
@@ -56,7 +57,7 @@ def collide(robot, model, contacts, touching, state, newton, names, tolerance):
 
     def after(e):
         closed = touching_of(contacts, touching, shift=e * approach)
-        status, z, lam, *_ = solve(M, M @ v, G, c, equal, closed, tolerance)
+        status, z, lam, *_ = solve(M, M @ v, G, c, equal, closed, RANK_TOLERANCE)
         if status == CONTRADICTION:
             left = np.abs(G @ z - c) * equal
             raise SingularConfigurationError(
@@ -90,7 +91,7 @@ def collide(robot, model, contacts, touching, state, newton, names, tolerance):
     return Impact(*found[:2])
 
 
-def jam(model, contacts, touching, sliding, state, tolerance):
+def jam(model, contacts, touching, sliding, state):
     """An impact without collision: impulses inside the friction cone stop the sliding contacts.
 
     It happens where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer
@@ -103,7 +104,8 @@ def jam(model, contacts, touching, sliding, state, tolerance):
         others, equal = [c for c in touching if c not in stopped], equations(model, contacts)
         for c in stopped:
             equal[contacts.rows(c)] = True
-        status, z, lam, *_ = solve(M, M @ v, G, G @ v - psi, equal, touching_of(contacts, others), tolerance)
+        status, z, lam, *_ = solve(M, M @ v, G, G @ v - psi, equal, touching_of(contacts, others),
+                                RANK_TOLERANCE)
         loads = [(*contacts.loads(c, lam), contacts.friction[c]) for c in stopped]
         if status == SOLVED and all(N >= 0.0 and friction <= (1.0 + MARGIN) * mu * N for N, friction, mu in loads):
             return Impact(z, lam)

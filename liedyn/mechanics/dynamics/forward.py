@@ -317,7 +317,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | 
     if watches(robot):
         # imported by name, as contacts need a formulation, and so this package
         return by_name("liedyn.mechanics.dynamics.with_contacts:dynamics_with_contacts")(
-            forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, method=method, **options)
+            forward_dynamics, robot, State(q, v, tau, f_ext), rank_tolerance, method=method, **options)
     if "independent" in options:
         options["independent"] = given_coordinates("independent", independent)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)

@@ -24,9 +24,10 @@ def settle_states(robot, lead, q, v, tau, forces, tolerance):
     return found
 
 
-def dynamics_with_contacts(forward_dynamics, robot, q, v, tau, f_ext, rank_tolerance, **options):
-    """`forward_dynamics` where the state decides which contacts are closed; that function is called for the rest."""
-    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+def dynamics_with_contacts(forward_dynamics, robot, state, rank_tolerance, **options):
+    """`forward_dynamics` where a `State` decides which contacts are closed; that function is called for the rest."""
+    f_ext = state.f_ext
+    lead, q, v, tau = states(robot, q=state.q, v=state.v, tau=state.tau)
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
     settled = settle_states(robot, lead, q, v, tau, wrenches(robot, f_ext, lead), rank_tolerance)

@@ -300,9 +300,9 @@ def energy_states(model, laws, work, t, q, energy, slope):
 
 
 @kernel
-def derivative_states(model, laws, work, t, q, v, held, slopes):
-    """slopes = (dtau/dq, dtau/dv) for each row of q and v."""
-    by_q, by_v = slopes
+def derivative_states(model, laws, work, t, states, held, slopes):
+    """slopes = (dtau/dq, dtau/dv) for each row of states = (q, v)."""
+    (q, v), (by_q, by_v) = states, slopes
     by_q[:] = 0.0
     by_v[:] = 0.0
     for b in range(q.shape[0]):
@@ -310,11 +310,11 @@ def derivative_states(model, laws, work, t, q, v, held, slopes):
 
 
 @kernel
-def driven_state_derivatives(model, laws, work, t, u, q, v, found, slopes):
-    """`force_states` and `derivative_states`, each row with its own inputs; the last ones remain in `laws`."""
-    (tau, x, w, f), (by_q, by_v) = found, slopes
+def driven_state_derivatives(model, laws, work, t, driven, found, slopes):
+    """`force_states` and `derivative_states` for each row of driven = (q, v, u); the last inputs remain in `laws`."""
+    (q, v, u), (tau, x, w, f), (by_q, by_v) = driven, found, slopes
     for b in range(q.shape[0]):
         row = slice(b, b + 1)
         give_inputs(laws, u[b])
         force_states(model, laws, work, t, q[row], v[row], (tau[row], x[row], w[row], f[row]))
-        derivative_states(model, laws, work, t, q[row], v[row], False, (by_q[row], by_v[row]))
+        derivative_states(model, laws, work, t, (q[row], v[row]), False, (by_q[row], by_v[row]))

@@ -152,7 +152,7 @@ def energy_slope(robot, q):
     """Gradient (nv) of the energy at one configuration, tangent at q, and the derivative (nv, nv) of that gradient."""
     elements, n, q = robot.elements, robot.nv, q[None]
     by_q, by_v = np.empty((2, 1, n, n))
-    derivative_states(elements.packed, elements.laws, room_for(elements.packed), robot.t, q, np.zeros((1, n)), True,
+    derivative_states(elements.packed, elements.laws, room_for(elements.packed), robot.t, (q, np.zeros((1, n))), True,
                       (by_q, by_v))
     return _energies_and_slopes(robot, q)[1][0], -by_q[0]
 
@@ -203,7 +203,7 @@ def forces_and_derivatives(robot, t, q, v, u=None):
     lead, q, v = states(robot, q=q, v=v)
     tau, x, w, f = (np.zeros((count, size)) for size in (n, m, m, m))
     by_q, by_v = np.empty((2, count, n, n))
-    driven_state_derivatives(elements.packed, laws, room_for(elements.packed), t, u, q, v, (tau, x, w, f),
+    driven_state_derivatives(elements.packed, laws, room_for(elements.packed), t, (q, v, u), (tau, x, w, f),
                              (by_q, by_v))
     raise_errors(elements.functions)
     _require_finite(robot, lead, tau, w)

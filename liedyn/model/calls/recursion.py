@@ -190,7 +190,7 @@ def recursion(kernel: Kernel, *, work: Kernel | None = None, scratch: Any = (), 
         more = [each and each.__name__ for each in (nonzeros, past_cache)]
 
         def write():
-            _run(written(name, kernel.__name__, arguments_of(kernel), inputs, rooms, results, *more), place, names)
+            _run(written(name, kernel.__name__, arguments_of(kernel), inputs, rooms, results, more), place, names)
 
         names |= {side: _Unwritten(names, side, write) for side in (f"{name}_states", f"{name}_direct")}
         _run(_public(name, taken, stub.__defaults__, refuse, dict(otherwise), results), f"{place}()", names)
@@ -230,12 +230,13 @@ def arguments_of(kernel):
 # ---- generated code
 
 
-def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past_cache=None):
+def written(name, kernel, arguments, inputs, rooms, results, more=(None, None)):
     """Source of `NAME_states` and `NAME_direct`, for the kernel `kernel` with these arguments.
 
     `inputs` are the user's arguments, `rooms` has expressions for the sizes of scratch arrays, `results` the shapes of
-    the results, each a list of str; `nonzeros` and `past_cache` are names of kernels, see `recursion`.
+    the results, each a list of str; `more` has names of the kernels `nonzeros` and `past_cache`, see `recursion`.
     """
+    nonzeros, past_cache = more
     state = [x for x in inputs if x not in ("f_ext", "body")]
     arrays, body = [x for x in inputs if x != "body"], "body" in inputs
     rows, matrices, many = (*arrays, *results), any(len(x) > 1 for x in results.values()), len(results) > 1

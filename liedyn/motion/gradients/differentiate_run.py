@@ -115,7 +115,8 @@ def differentiate_run(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float
     parameters = chosen(robot, parameters)
     changes = [(own, [each for each in of_elements if each[0] != GRAVITY])  # gravity does not act on force elements
                for own, of_elements in map(all_changes(robot).get, parameters)]
-    tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events, changes)
+    scheme = scheme_of(method, "nullspace", stabilisation)
+    tape = Tape(robot, (q[0], v[0]), grid, scheme, (tau, u, f_ext), events, changes)
     trajectory = simulate(robot, q0, v0, t_final, tau=tau, u=u, dt=dt, method=method, stabilisation=stabilisation,
                           events=events, f_ext=f_ext, start=start, t0=t0, progress=False)
     require_differentiable(tape, trajectory)

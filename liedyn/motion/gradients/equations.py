@@ -4,7 +4,7 @@ from numba import types
 
 from liedyn.linear.sensitivity.element_sensitivity import add_element_partials
 from liedyn.linear.sensitivity.law_sensitivity import put_slopes
-from liedyn.linear.sensitivity.variations import Motion, put_partials
+from liedyn.linear.sensitivity.variations import ByParameters, Motion, put_partials
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.machine.linalg.dense import solve_square
 from liedyn.machine.linalg.nearest import forward, orthonormal_rows
@@ -76,7 +76,7 @@ def vary_accelerations(model, o, x, t, motion, room, out):
     add_times(-1.0, d.phi_v, room.v, room.rates)
     if room.partials.g.shape[1] > 0:
         p = room.partials
-        put_partials(model, room.changes, motion, p.work, p.force, p.phi, p.psi, p.g)
+        put_partials(model, room.changes, motion, p.work, ByParameters(p.force, p.phi, p.psi, p.g))
         if room.of_elements.changes.records.size > 0:
             add_element_changes(x, t, q, v, room.of_elements, p.force)
         add_partials(p.force, room, room.forces)
@@ -123,10 +123,12 @@ def add_partials(partial, room, out):
 def put_correction_partials(rest, x, room, q, moved):
     """Partial derivatives of M c + G^T mu, of G c and of g at a correction c, without gravity and springs."""
     p = room.partials
-    put_partials(rest, room.changes, Motion(q, x.zero, moved, room.mu), p.work, p.force, p.phi, p.psi, p.g)
+    put_partials(rest, room.changes, Motion(q, x.zero, moved, room.mu), p.work,
+                 ByParameters(p.force, p.phi, p.psi, p.g))
     copy_to(room.mu, x.lam_stage)
     room.mu[:] = 0.0
-    put_partials(rest, room.changes, Motion(q, x.zero, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi_0, p.g_0)
+    put_partials(rest, room.changes, Motion(q, x.zero, x.zero, room.mu), p.work,
+                 ByParameters(p.force_0, p.phi_0, p.psi_0, p.g_0))
     copy_to(x.lam_stage, room.mu)
     for c in range(p.g.shape[1]):
         for i in range(p.force.shape[0]):
@@ -144,7 +146,8 @@ def put_force_partials(rest, x, room, q):
     for i in range(p.force.shape[0]):
         for c in range(p.force.shape[1]):
             p.force[i, c] = -p.force_0[i, c]
-    put_partials(rest, room.changes, Motion(q, x.zero, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi_0, p.g_0)
+    put_partials(rest, room.changes, Motion(q, x.zero, x.zero, room.mu), p.work,
+                 ByParameters(p.force_0, p.phi_0, p.psi_0, p.g_0))
     for i in range(p.force.shape[0]):
         for c in range(p.force.shape[1]):
             p.force[i, c] += p.force_0[i, c]

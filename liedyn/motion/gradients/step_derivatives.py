@@ -28,7 +28,7 @@ tangent space at q.
 """
 from numba import types
 
-from liedyn.linear.sensitivity.variations import Motion, put_partials
+from liedyn.linear.sensitivity.variations import ByParameters, Motion, put_partials
 from liedyn.machine.compiled.jit import VECTOR, kernel_in_place, late
 from liedyn.machine.linalg.dense import largest_size
 from liedyn.machine.linalg.saddle import solve_saddle
@@ -199,7 +199,8 @@ def vary_projection(model, o, x, start, end, at_start, room):
         put_correction_partials(rest, x, room, q, x.zero)  # partial derivatives of G^T nu
         add_partials(p.force, room, room.forces)
         room.mu[:] = 0.0
-        put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
+        put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work,
+                     ByParameters(p.force_0, p.phi_0, p.psi, p.g_0))
         add_partials(p.psi, room, room.rates)
     solve_saddle(
         room.L, 0, x.G, ranking_of(model, o.rank_tolerance), (room.forces, room.rates),

@@ -4,7 +4,7 @@ import numpy as np
 from liedyn.linear.sensitivity.changes import make_changes
 from liedyn.linear.sensitivity.law_sensitivity import make_slopes
 from liedyn.linear.sensitivity.partials import partial_states
-from liedyn.linear.sensitivity.variations import Motion
+from liedyn.linear.sensitivity.variations import ByParameters, Motion
 from liedyn.machine.compiled.slices import Slices
 from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
 from liedyn.machine.errors import InputError, SimulationError
@@ -18,7 +18,7 @@ from liedyn.motion.gradients.equations import element_changes, put_at_rest
 from liedyn.motion.gradients.room import StepDerivatives, make_room
 from liedyn.motion.gradients.step_derivatives import differentiate_steps, make_parts, vary_start
 from liedyn.motion.simulation.inputs import Inputs
-from liedyn.motion.simulation.preparation import one_sided, private_model, scheme_of, settings_of
+from liedyn.motion.simulation.preparation import one_sided, private_model, settings_of
 from liedyn.motion.simulation.workspace import (
     FREE_ENERGY, FUNCTION, MESSAGES, N_SCALARS, NOT_CLOSED, OK, Rows, make_rows, make_work,
 )
@@ -31,10 +31,12 @@ MADE_IN_PARTS = "next to a singular configuration its step could not be found ag
 class Tape:
     """The model, settings and workspace of a finished run, for the derivatives of its steps."""
 
-    def __init__(self, robot, q0, v0, grid, method, stabilisation, tau, u, f_ext, events, changes):
+    def __init__(self, robot, start, grid, scheme, pushes, events, changes):
+        """`start` is (q, v), `pushes` is (tau, u, f_ext) as given to `simulate`, `scheme` its `Scheme`."""
+        tau, u, f_ext = pushes
         forces = wrenches(robot, f_ext, ())[0]
-        self.robot, self.n, self.grid, self.given = robot, robot.nv, grid, (q0, v0)
-        self.inputs = Inputs(robot, tau, u, (grid.start, q0, v0), grid, True)
+        self.robot, self.n, self.grid, self.given = robot, robot.nv, grid, start
+        self.inputs = Inputs(robot, tau, u, (grid.start, *start), grid, True)
         if self.inputs.kind == FUNCTION and not self.inputs.derivative:
             name = "u" if u is not None else "tau"
             raise InputError(f"{name} is a function without its derivative: give a pair (f, df), as for check_feedback")
@@ -44,9 +46,8 @@ class Tape:
         self.contacts = one_sided(robot, self.model, (), events)
         if dry := dry_friction_of(robot, fixed=True):
             raise InputError(f"runs are not differentiated with {dry}")
-        self.x = make_work(robot, forces, self.inputs, self.contacts, method.tableau.shape[1])
-        self.o = settings_of(robot, scheme_of(method, "nullspace", stabilisation), self.contacts, self.inputs,
-                             len(forces) > 0, FREE_ENERGY)
+        self.x = make_work(robot, forces, self.inputs, self.contacts, scheme.method.tableau.shape[1])
+        self.o = settings_of(robot, scheme, self.contacts, self.inputs, len(forces) > 0, FREE_ENERGY)
         own, of_elements = (make_changes([each[k] for each in changes]) for k in range(2))
         self.room = make_room(self.model, self.x, own, of_elements, make_slopes(self.x.laws, int(
             self.x.elements.ints[N_ROWS])))
@@ -76,10 +77,10 @@ class Tape:
     def partials(self, q, v, a, lam):
         """Derivatives by the parameters of ID + G^T lam, phi, psi and g, with the present statuses of constraints."""
         n, m, count = self.n, len(self.x.psi), self.parameters
-        found = [np.zeros((1, size, count)) for size in (n, m, m, m)]
+        found = ByParameters(*(np.zeros((1, size, count)) for size in (n, m, m, m)))
         if count:
             at = Motion(*(np.ascontiguousarray(x[None]) for x in (q, v, a, lam)))
-            partial_states(self.model, at, self.room.changes, *found)
+            partial_states(self.model, at, self.room.changes, found)
         return [x[0] for x in found]
 
     def start(self, rows, start):

@@ -204,7 +204,7 @@ def impact(run, events, touching, restitution, bounce, q, v):
         return v, np.zeros(len(psi)), collided, ()
     state = State(q, v, run.x.zero, run.x.f_ext)  # other forces have no impulse
     found = collide(run.robot, run.packed, contacts, touching, state, (restitution[touching], back),
-                    [contacts.names[c] for c in collided] or [event.name for event in events], RANK_TOLERANCE)
+                    [contacts.names[c] for c in collided] or [event.name for event in events])
     return found.v, found.impulse, collided, tuple(bounce[row][0] for row in back)
 
 
@@ -227,7 +227,7 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
         found = accelerations(run.packed, contacts, resting, state, slip_limit, RANK_TOLERANCE)
         if found is not None:
             break
-        stopped = None if jammed else jam(run.packed, contacts, resting, sliding, state, RANK_TOLERANCE)
+        stopped = None if jammed else jam(run.packed, contacts, resting, sliding, state)
         if stopped is None:
             names = ", ".join(map(contacts.called, resting))
             raise Contradiction(f"the accelerations of {names} contradict each other (sliding friction that "

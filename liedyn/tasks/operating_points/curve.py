@@ -204,7 +204,7 @@ class Curve:
                 rows, x = place_rows(point.robot, point.q, y) @ point.K, point.free.get(FAMILY)
                 d = np.concatenate([rows @ d[:p], d[p:]])
                 slope = np.concatenate([rows @ point.J[:p, -1], point.J[p:, -1]])
-                point = problem.point(point.robot, point.q, point.v, point.u, y, y, point.values, x, slope)
+                point = problem.point(point.robot, (point.q, point.v, point.u), (y, y), point.values, (x, slope))
                 return Place(point, self.tangent(point, d / self.scale(point)), self.balances(point, None))
         return Place(point, place.t, self.balances(point, place.U))
 

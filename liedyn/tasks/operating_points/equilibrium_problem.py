@@ -146,7 +146,7 @@ class Problem:
             w[speeds.index(name)] = x
         v, x = _velocity(robot, q, speeds, w), given.get(FAMILY)
         slope = None if x is None else np.zeros(len(w) + len(values))
-        return self.point(robot, q, v, u, y, speeds, values, x, slope)
+        return self.point(robot, (q, v, u), (y, speeds), values, (x, slope))
 
     def independent(self, robot, q, held):
         """Independent coordinates: those that are free by name or have bounds, and others that complete them.
@@ -189,9 +189,10 @@ class Problem:
 
     # ---- all quantities at a point
 
-    def point(self, robot, q, v, u, y, speeds, values, x=None, slope=None):
-        """The `Point` at a closed state, with the held `values`; for a family the robot at x, with the derivative of
-        the residual by x."""
+    def point(self, robot, state, independent, values, family=(None, None)):
+        """The `Point` at a closed state (q, v, u) in independent (coordinates, velocities), with the held `values`; of
+        a family (x, the derivative of the residual by x), for the robot at x."""
+        (q, v, u), (y, speeds), (x, slope) = state, independent, family
         at_places = coordinates_at(robot, q, y)
         by_speeds = None if speeds == y and at_places is y else speeds
         ss = linearize(robot, q, v, u=u, independent=at_places, speeds=by_speeds, rank_tolerance=self.rank_tolerance)
@@ -285,7 +286,7 @@ class Problem:
             q = close(robot, q, held=still | here.values)
         v = _velocity(robot, q, here.speeds, w)
         x = numbers[-1] if self.family is not None else None
-        return self.point(robot, q, v, u, here.y, here.speeds, here.values, x, here.J[:, -1])
+        return self.point(robot, (q, v, u), (here.y, here.speeds), here.values, (x, here.J[:, -1]))
 
     def made(self, x):
         """The robot that the family returns for x."""

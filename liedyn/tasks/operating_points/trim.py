@@ -336,7 +336,7 @@ def _search(robot, q, v, u, given, ways, limits):
     for each in others:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     if len(others) < len(told):  # states on the way were near singular ones: is the result?
-        problem.point(here.robot, here.q, here.v, here.u, here.y, here.speeds, here.values)
+        problem.point(here.robot, (here.q, here.v, here.u), (here.y, here.speeds), here.values)
     if not reached:
         raise TrimError(f"no equilibrium of {robot.name!r} near this guess: {unmet(problem, here)}",
                         outcome(problem, here, count, False))

@@ -257,7 +257,21 @@ def _put(robot, q, values):
     return q
 
 
-def demands_of(robot, start, goal, duration, bounds, declared, path, via, periodic):
+def conditions_of(robot, start, goal, via):
+    """Pairs (part of the duration, `Condition`) for what is wanted at the start, on the way and at the goal."""
+    found = [(0.0, condition(robot, "start", start, True))]
+    for each in _sequence("via", via):
+        if not isinstance(each, (tuple, list)) or len(each) != 2:
+            raise InputError(f"via has pairs (part of the duration, what), got {shown(each)}")
+        part = non_negative("the part of a via", each[0])
+        if not 0.0 < part < 1.0:
+            raise InputError(f"the part of a via is between 0 and 1, got {part:g}")
+        found.append((part, condition(robot, "via", each[1], False)))
+    return found if goal is None else [*found, (1.0, condition(robot, "goal", goal, True))]
+
+
+def require_optimizable(robot):
+    """InputError if motions of this robot cannot be optimized."""
     if robot.functions or robot.t != 0.0:
         raise InputError(f"{robot.name!r} has constraints that are functions or move with time: motions are optimized "
                          "for fixed constraints of the library's own kinds")
@@ -270,16 +284,10 @@ def demands_of(robot, start, goal, duration, bounds, declared, path, via, period
         raise InputError(f"{robot.name!r} has one-sided constraints: switch them to 'sliding' or 'sticking' or off")
     if not robot.actuator_names:
         raise InputError(f"{robot.name!r} has no actuators: nothing can be optimized")
-    conditions = [(0.0, condition(robot, "start", start, True))]
-    for each in _sequence("via", via):
-        if not isinstance(each, (tuple, list)) or len(each) != 2:
-            raise InputError(f"via has pairs (part of the duration, what), got {shown(each)}")
-        part = non_negative("the part of a via", each[0])
-        if not 0.0 < part < 1.0:
-            raise InputError(f"the part of a via is between 0 and 1, got {part:g}")
-        conditions.append((part, condition(robot, "via", each[1], False)))
-    if goal is not None:
-        conditions.append((1.0, condition(robot, "goal", goal, True)))
+
+
+def demands_of(robot, conditions, duration, bounds, declared, path, periodic):
+    """All that a motion has to fulfil; bounds that the robot declares count if `declared`."""
     if bounds is not None and not isinstance(bounds, dict):
         raise InputError(f"bounds must be a dict by name, got {shown(bounds)}")
     rows, of_inputs = limits(robot, bounds or {}, flag("limits", declared))

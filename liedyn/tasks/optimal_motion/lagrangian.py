@@ -26,7 +26,7 @@ import numpy as np
 
 from liedyn.linear.operating_point import actuators_of
 from liedyn.linear.second.motion_states import WeighedMotion, motion_states
-from liedyn.linear.sensitivity.linear_model import Besides, Chosen, LinearModels
+from liedyn.linear.sensitivity.linear_model import At, Besides, Chosen, LinearModels
 from liedyn.linear.sensitivity.law_sensitivity import element_slopes
 from liedyn.linear.sensitivity.link_sensitivity import Columns
 from liedyn.linear.sensitivity.sensitivities import is_of_cut_ball
@@ -70,9 +70,9 @@ def second_motion(charts, k, motion, reads):
     y, w = (Independent(tangent_names(len(R[0])), R[0], np.full(len(R[0]), -1)) for R in (R_y, R_w))
     slopes = element_slopes(robot, motion.q, motion.v, motion.u, (nodes,))
     inputs = np.broadcast_to(actuator_matrix(robot, motion.q), (nodes, robot.nv, motion.u.shape[1]))
-    at = Motion(motion.q, motion.v, motion.a, motion.lam)
-    models = LinearModels(robot, ((nodes,), 0), Chosen(y, w, R_y, R_w), at, crba(robot, motion.q),
-                          np.full(nodes, robot.nv - x + p), inputs, Besides(slopes))
+    at = At(Motion(motion.q, motion.v, motion.a, motion.lam), crba(robot, motion.q),
+            np.full(nodes, robot.nv - x + p), inputs)
+    models = LinearModels(robot, ((nodes,), 0), Chosen(y, w, R_y, R_w), at, Besides(slopes))
     one, two = models.columns, Columns(*(each[:, :, :x] for each in models.columns))
     along, count = Variations(robot, models.motion, [([], [])] * x, reads, slopes), one.N.shape[2]
     N, X = np.zeros((2, nodes, count, robot.nv, x))

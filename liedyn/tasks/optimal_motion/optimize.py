@@ -17,8 +17,9 @@ from liedyn.tasks.optimal_motion import interior_point
 from liedyn.tasks.optimal_motion.between_nodes import LOOSE, intervals_beyond, leaps
 from liedyn.tasks.optimal_motion.charts import LeftChartError
 from liedyn.tasks.optimal_motion.cost import MotionCost
-from liedyn.tasks.optimal_motion.demands import at_rest, require_possible
-from liedyn.tasks.optimal_motion.demands import demands_of
+from liedyn.tasks.optimal_motion.demands import (
+    at_rest, conditions_of, demands_of, require_optimizable, require_possible,
+)
 from liedyn.tasks.optimal_motion.nlp_solver import SOLVERS, nlp_solver
 from liedyn.tasks.optimal_motion.optimal_motion_result import ROWS, MotionWarning, OptimizationError, optimal_motion
 from liedyn.tasks.optimal_motion.programs import (
@@ -165,7 +166,9 @@ def optimize_motion(robot: Robot, start: ArrayLike | dict[str, Any] | Target | t
     setting = _setting(method, points, nlp_solver(solver), progress)
     tolerance = None if tolerance is None else positive("tolerance", tolerance)
     intervals = whole("intervals", intervals, 1)
-    demands = demands_of(robot, start, goal, duration, bounds, limits, path, via, periodic)
+    require_optimizable(robot)
+    conditions = conditions_of(robot, start, goal, via)
+    demands = demands_of(robot, conditions, duration, bounds, limits, path, periodic)
     require_possible(robot, demands)
     cost = MotionCost(robot, cost)
     mesh = mesh_of(intervals, [part for part, _ in demands.conditions])

@@ -24,7 +24,7 @@ from liedyn.tasks.planning.ddp_search import CLOSED, CONVERGED, FROM_STATES, GO_
 from liedyn.tasks.planning.expansion import put_difference
 from liedyn.tasks.planning.phase_schedule import NOW, carry, close, phases_ahead, schedule_of
 from liedyn.tasks.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
-from liedyn.tasks.planning.solver import GROWTH, HALVINGS as FIRST_HALVINGS, PlanError, Solver
+from liedyn.tasks.planning.solver import GROWTH, HALVINGS as FIRST_HALVINGS, Division, PlanError, Solver
 from liedyn.tasks.planning.step import copy_vector, owned_in_phase, put_state
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class MPC(Feedback, Travelling):
                  hessian: Literal["gauss-newton", "exact"] = "gauss-newton") -> None:
         self._cost, self._limits, self._steps = cost, limits, whole("steps", steps, 1)
         self._schedule, self._now, self._step = schedule_of(schedule), 0 if schedule is None else NOW, 0
-        self._given_to_solver = robot, q, v, h, limits, method, independent, hessian
+        self._given_to_solver = (robot, q, v), limits, (h, method, independent, hessian)
         self._solver = self._solver_at(0, 0.0)
         self._most, self.iterations = whole("iterations", iterations, 1), 0
         self._budget = np.inf if budget is None else positive("budget", budget)
@@ -180,13 +180,13 @@ class MPC(Feedback, Travelling):
         self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
         self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
-        self._solver.search(0, 0.0, np.inf, 1.0, self._begin_anew())  # compiles
+        self._solver.search(0, (0.0, np.inf), 1.0, self._begin_anew())  # compiles
         self._solver.path.u[:] += 1.0  # so that steps do not end at the next knots: kernels for gaps are compiled, too
         o = self._solver.objective
         kept = o.u_low.copy(), o.u_high.copy()
         if np.isfinite(kept).any():  # what inputs at their limits need is compiled, too
             o.u_low[:] = o.u_high[:] = 0.0
-        self._solver.search(1, 0.0, np.inf, 1.0, FROM_STATES, False)
+        self._solver.search(1, (0.0, np.inf), 1.0, FROM_STATES, False)
         o.u_low[:], o.u_high[:] = kept
         self._solver.raise_multipliers()
         if self._schedule is None:
@@ -197,9 +197,9 @@ class MPC(Feedback, Travelling):
 
     def _solver_at(self, step, t):
         """The search for plans that begin with step `step`, for the cost at time t."""
-        robot, q, v, h, *options = self._given_to_solver
+        start, limits, options = self._given_to_solver
         steps = self._steps if self._schedule is None else phases_ahead(self._schedule, step, self._steps)
-        return Solver(robot, q, v, self._cost_at(t), steps, h, *options)
+        return Solver(*start, self._cost_at(t), limits, Division(steps, *options))
 
     def _begin_anew(self):
         """Initial guess: the inputs of the cost; along a schedule at rest in the first state, closed in all phases."""
@@ -303,7 +303,7 @@ class MPC(Feedback, Travelling):
         while True:
             begun = time.perf_counter()
             self._status = solver.search(
-                several, tolerance, self._limit_tolerance, self._penalty, roll, False, halvings, growth)
+                several, (tolerance, self._limit_tolerance), self._penalty, roll, False, halvings, growth)
             now, roll = time.perf_counter(), GO_ON
             made = int(solver.log.count[0])
             self.iterations += made

@@ -19,7 +19,7 @@ from liedyn.mechanics.tree.energy import total_mass
 from liedyn.model.calls.boundary import as_floats, require_usable, states
 from liedyn.tasks.planning.ddp_search import CONVERGED, ITERATIONS, STALLED, VIOLATED
 from liedyn.tasks.planning.phase_schedule import STANDARD_GRAVITY, contact_forces
-from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.solver import Division, Solver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,7 +219,7 @@ def put_start(solver, start):
 def first_penalty(solver, roll):
     """The mean cost of a step of the initial plan, 1 if it is zero: larger penalties, from initial plans of high cost,
     make the search creep along the limits, and smaller ones are increased."""
-    solver.search(0, 0.0, np.inf, 1.0, roll)
+    solver.search(0, (0.0, np.inf), 1.0, roll)
     solver.set_penalty(1.0)
     return float(solver.log.cost[0]) / solver.steps or 1.0
 
@@ -314,7 +314,7 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
     >>> plan.status
     'converged'
     """
-    solver = Solver(robot, q0, v0, cost, steps, h, limits, method, independent, hessian)
+    solver = Solver(robot, q0, v0, cost, limits, Division(steps, h, method, independent, hessian))
     iterations = whole("iterations", iterations)
     tolerance, limit_tolerance = non_negative("tolerance", tolerance), non_negative("limit_tolerance", limit_tolerance)
     penalty = None if penalty is None else positive("penalty", penalty)
@@ -324,7 +324,7 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
         penalty = first_penalty(solver, roll) if solver.limited else 1.0
     solver.set_penalty(penalty)
     try:
-        status = solver.search(iterations, tolerance, limit_tolerance, penalty, roll)
+        status = solver.search(iterations, (tolerance, limit_tolerance), penalty, roll)
     except KeyboardInterrupt as stop:
         stop.plan = plan_of(solver, ITERATIONS)
         raise

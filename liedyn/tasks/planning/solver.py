@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -139,6 +139,16 @@ def first_slice(stages, size):
     return max(1, int(SLICE / (STAGE * stages * (max(size, SMALL) / SMALL)**3)))
 
 
+class Division(NamedTuple):
+    """How a motion is divided into steps, and what the search reads of them: arguments of `ddp`."""
+
+    steps: Any
+    h: float
+    method: str
+    independent: Any = None
+    hessian: str = HESSIANS[0]
+
+
 class Solver:
     """The arrays of a search, and the search.
 
@@ -153,8 +163,9 @@ class Solver:
         Derivatives of the steps, including the feedback K, multipliers and penalties.
     """
 
-    def __init__(self, robot, q, v, cost, steps, h, limits, method, independent, hessian=HESSIANS[0]):
+    def __init__(self, robot, q, v, cost, limits, division):
         require_robot(robot)
+        steps, h, method, independent, hessian = division
         self.phases, counts, self.robots = phases_of(robot, steps)
         self.robot, self.h = self.robots[0], positive("h", h)
         self.method = one_of("method", method, METHODS)
@@ -294,13 +305,13 @@ class Solver:
             path.q[:], path.v[:] = q, v
         self.expansion.K[:] = self.expansion.k[:] = 0.0
 
-    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS,
-               growth=GROWTH):
+    def search(self, iterations, tolerances, penalty, roll, finish=True, halvings=HALVINGS, growth=GROWTH):
         """Improves the plan; returns the reason for the end of the search.
 
-        `roll` selects the start (`liedyn.tasks.planning.ddp_search.Options`; False and True: states, inputs). Without
-        `finish` the feedback is that of the iteration before the last, and multipliers are updated by
-        `raise_multipliers`. `growth` is the factor of penalties, 1 for constant ones.
+        `tolerances` are those of the decrease of the cost and of limits. `roll` selects the start
+        (`liedyn.tasks.planning.ddp_search.Options`; False and True: states, inputs). Without `finish` the feedback is
+        that of the iteration before the last, and multipliers are updated by `raise_multipliers`. `growth` is the
+        factor of penalties, 1 for constant ones.
 
         Raises PlanError if a step of the initial plan has no solution.
         """
@@ -308,7 +319,7 @@ class Solver:
         self.log = log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
         forget_errors(self.functions)
         status = self._search_in_slices(iterations, Options(
-            iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty, int(roll),
+            iterations, halvings, *tolerances, growth, LARGEST_PENALTY * penalty, int(roll),
             1 if finish else 0, cost_floor(self.objective, self.steps)), log)
         raise_errors(self.functions)
         if status == SINGULAR:

@@ -150,10 +150,11 @@ class SciPySolver:
         piece = next((piece for piece in self.pieces if t <= piece.end), None)
         if piece is None:  # the solver has not reached t
             return TOO_SMALL
-        return self._evaluate(run, run.o, t, piece.row, piece.center, piece.value(t), rows, k)[0]
+        return self._evaluate(run, run.o, (t, piece.value(t)), piece.row, piece.center, rows, k)[0]
 
-    def _evaluate(self, run, settings, t, row, center, y, rows, k):
-        """(status, ydot); row k is completed."""
+    def _evaluate(self, run, settings, at, row, center, rows, k):
+        """(status, ydot) at (t, y), with the inputs of the table's `row`; row k is completed."""
+        t, y = at
         rows.t[k], rows.held[k], y_dot = t, row, np.empty_like(y)
         return evaluate(run.packed, settings, run.x, self.step, run.energy_at_no_work, center, np.ascontiguousarray(y),
                         rows, k, y_dot), y_dot
@@ -174,7 +175,7 @@ class SciPySolver:
 
         def rates(t, y):
             self.tried, run.x.friction.direction[:] = float(t), self.directions
-            self.status, y_dot = self._evaluate(run, settings, float(t), row, center, y, run.single, 1)
+            self.status, y_dot = self._evaluate(run, settings, (float(t), y), row, center, run.single, 1)
             if self.status != OK:
                 raise _Stop
             return y_dot
