@@ -19,14 +19,15 @@ import numpy as np
 
 from liedyn.linear.output_rows import ACCELERATION, TREE, VELOCITY
 from liedyn.machine.compiled.jit import kernel
-from liedyn.machine.errors import InputError
+from liedyn.machine.errors import InputError, of_the_batch
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
 from liedyn.mechanics.constraints.constraint_wrenches import contact_wrench_derivatives
 from liedyn.mechanics.constraints.loops import all_derivatives
-from liedyn.mechanics.contact.contact_modes import watched
+from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.contact.contact_state import statuses
 from liedyn.mechanics.contact.sliding_friction import SlidingFriction
+from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kernel
 from liedyn.model.packed import NV, ON
@@ -160,6 +161,33 @@ class Friction:
         out = by_lam @ dlam[rows]
         out[:, :N_y.shape[1]] += by_q @ N_y
         return out
+
+
+def settled_in_contact(robot, lead, q, v, tau, forces, tolerance):
+    """The robot with the contacts in the modes of these states, and the friction of those that slide.
+
+    Raises InputError if a contact is at a transition, or contact modes differ between states.
+    """
+    settled = []
+    for b, state in enumerate(zip(q, v, tau, forces)):
+        with of_the_batch(lead, b):
+            settled.append(contact_modes(robot, *state, tolerance))
+            settled[b].require_no_transition()
+            if settled[b].robot is not settled[0].robot:
+                raise InputError(f"contacts are {settled[0].names} at the first state, {settled[b].names} here: "
+                                 "linearize such states apart")
+    return settled[0].robot, Friction(robot, settled)
+
+
+def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
+    """The robot with the contacts in the modes of this state; InputError if one slides with friction."""
+    if not watches(robot):
+        return robot
+    switched, friction = settled_in_contact(robot, (), q[None], v[None], tau[None], forces[None], tolerance)
+    if friction.rubs:
+        raise InputError(f"{what} is not available while contacts slide with friction, as "
+                         f"{', '.join(map(repr, friction.names))} here; linearize() is")
+    return switched
 
 
 def least_norm_variation(robot, q, v, lam, dq, balance, tolerance):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from liedyn.linear.closed_loop import operating_points
-from liedyn.linear.contact_linearization import Friction
 from liedyn.linear.linearize_one_state import linearize_one_state, own_coordinates, room, tangent_condition
 from liedyn.linear.linearize_states import (
     Request, Tolerances, linearize_registers, linearize_states, linearize_trees,
@@ -28,7 +27,6 @@ from liedyn.mechanics.constraints.free_velocities import TANGENT
 from liedyn.mechanics.constraints.independent import (
     Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates,
 )
-from liedyn.mechanics.contact.contact_modes import contact_modes
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.forward_states import FEW
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     from liedyn.typing import ArrayLike, IndependentNames, Wrenches
 
 
+_FRICTION = "liedyn.linear.contact_linearization:Friction"
+_SETTLED = "liedyn.linear.contact_linearization:settled_in_contact"
 _JOINT_ROWS = "liedyn.linear.joint_rows:JointRows"
 _SECOND = "liedyn.linear.second.second_derivatives:second_derivatives"
 _LINEARIZED = "liedyn.linear.second.second_derivatives:Linearized"
@@ -180,14 +180,16 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | tuple[A
     if robot.elements is not None:  # their forces are in tau, their derivatives in the loop
         robot, given_tau = without_elements(robot), loop.given
     forces, solve = wrenches(robot, f_ext, lead), all_states
-    friction = Friction(robot, [])
+    friction = None
     if in_contact:
-        robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
+        robot, friction = by_name(_SETTLED)(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
     plan = needed_outputs(computed, output_plan(robot, read, y))
+    if plan.more and friction is None:
+        friction = by_name(_FRICTION)(robot, [])
     if plan.joints:
         friction.joints = by_name(_JOINT_ROWS)(robot, plan.joints, f_ext, lead)
-    if friction.rubs or plan.more or not friction.least_norm:
+    if plan.more or friction is not None and (friction.rubs or not friction.least_norm):
         solve = functools.partial(friction.solve, all_states, plan.contacts)
     asked = Asked(robot, lead, y, w)
     actuators = actuators_of(robot, loop)
@@ -231,7 +233,7 @@ def _completed(space, robot, q, v, tau, second):
 
 def _with_second(space, asked, given, loads, friction, tolerances, second):
     """The result with its second derivatives."""
-    if friction.rubs:
+    if friction is not None and friction.rubs:
         raise InputError("second derivatives are not available while contacts slide with friction, as "
                          f"{', '.join(map(repr, friction.names))} here")
     robot = asked.robot
@@ -240,33 +242,6 @@ def _with_second(space, asked, given, loads, friction, tolerances, second):
         robot, asked.lead, sizes, given.state, given.coordinates, given.actuators, tolerances, loads)
     vars(space)["second"] = by_name(_SECOND)(linearized, second)
     return space
-
-
-def _settled(robot, lead, q, v, tau, forces, tolerance):
-    """The robot with the contacts in the modes of these states, and the friction of those that slide.
-
-    Raises InputError if a contact is at a transition, or contact modes differ between states.
-    """
-    settled = []
-    for b, state in enumerate(zip(q, v, tau, forces)):
-        with of_the_batch(lead, b):
-            settled.append(contact_modes(robot, *state, tolerance))
-            settled[b].require_no_transition()
-            if settled[b].robot is not settled[0].robot:
-                raise InputError(f"contacts are {settled[0].names} at the first state, {settled[b].names} here: "
-                                 "linearize such states apart")
-    return settled[0].robot, Friction(robot, settled)
-
-
-def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
-    """The robot with the contacts in the modes of this state; InputError if one slides with friction."""
-    if not watches(robot):
-        return robot
-    switched, friction = _settled(robot, (), q[None], v[None], tau[None], forces[None], tolerance)
-    if friction.rubs:
-        raise InputError(f"{what} is not available while contacts slide with friction, as "
-                         f"{', '.join(map(repr, friction.names))} here; linearize() is")
-    return switched
 
 
 def _with_own_coordinates(robot, found):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.linear.second.second_result import at_models
 from liedyn.machine.arguments import names, positive
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown, suggestion
@@ -244,7 +243,10 @@ class LocalStateSpace(LazyResult):
             chosen = np.arange(np.prod(self.lead)).reshape(self.lead)[index]
         except (IndexError, TypeError, ValueError) as error:
             raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
-        second = {} if self.second is None else {"second": at_models(self.second, self.lead, chosen)}
+        second = {}
+        if self.second is not None:
+            at_models = by_name("liedyn.linear.second.second_result:at_models")
+            second = {"second": at_models(self.second, self.lead, chosen)}
         return type(self).of({"_later": (_at_index, self, chosen), "_robot": vars(self).get("_robot"), **second})
 
     def __repr__(self) -> str:

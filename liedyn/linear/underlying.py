@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.linear.linearize import settled_without_friction
+from liedyn.linear.contact_linearization import settled_without_friction
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE, linearize_at
 from liedyn.linear.lower_rows import turning
 from liedyn.machine.arguments import non_negative, positive

@@ -20,7 +20,8 @@ import numpy as np
 
 from liedyn.linear.closed_loop import operating_points
 from liedyn.linear.state_space import ARRAYS, DiscreteStateSpace
-from liedyn.linear.linearize import Given, all_states, settled_without_friction
+from liedyn.linear.contact_linearization import settled_without_friction
+from liedyn.linear.linearize import Given, all_states
 from liedyn.linear.linearize_states import Tolerances
 from liedyn.linear.operating_point import CLOSURE_TOLERANCE, Asked, actuators_of, linearize_at
 from liedyn.linear.outputs import NO_OUTPUTS

@@ -1,4 +1,4 @@
-"""The functions of one robot on a GPU."""
+"""The functions of one robot on a GPU, and its programs, in stages where one kernel is too long."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from liedyn.bridges.specialization.c_names import identifier
 from liedyn.bridges.specialization.cuda_bodies import CudaBody, has_numba_cuda
 from liedyn.bridges.specialization.cuda_device import CupyDevice
 from liedyn.bridges.specialization.cuda_launches import DeviceBatch
-from liedyn.bridges.specialization.cuda_programs import CudaPrograms
 from liedyn.bridges.specialization.references import References, references, require_programs
+from liedyn.bridges.specialization.shortest_programs import ShortestPrograms
 from liedyn.linear.linearize import linearize
 from liedyn.machine.errors import InputError, LiedynError, shown
-from liedyn.machine.program.cuda import LANGUAGES, cuda_function
+from liedyn.machine.program.cuda import LANGUAGES, REGISTERS, cuda_function
 from liedyn.machine.program.cuda_texts import TRANSPOSE, head
+from liedyn.machine.program.expressions import value_of
+from liedyn.machine.program.register_chunks import pressure_of
+from liedyn.machine.program.trace import room
+from liedyn.machine.simd.lanes import SCALAR
 from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.tree.aba import aba
 from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
 from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve_both
 from liedyn.mechanics.tree.rnea import rnea
 from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 
@@ -71,6 +76,30 @@ Examples
 _ARGUMENTS = {"q": "(..., nq)\n    Configurations [rad, m; quaternions (x, y, z, w)].",
               "v": "(..., nv)\n    Velocities [rad/s, m/s].", "a": "(..., nv)\n    Accelerations [rad/s^2, m/s^2].",
               "tau": "(..., nv)\n    Generalised forces [N m, N]."}
+STAGES = 1.5
+"""Stages cost time for memory: they pay if a function needs so many times the numbers that a thread has room for."""
+
+
+class CudaPrograms(ShortestPrograms):
+    """`ShortestPrograms`, and stages."""
+
+    def stages(self, name, real):
+        """A function, and what computes the same by several kernels if it needs too many registers as one."""
+        whole = self.trace(name)
+        if name != "aba_derivatives" or pressure_of(whole) <= STAGES * REGISTERS[real]:
+            return [whole]
+        derivatives = self.trace("rnea_derivatives")
+        self.state |= {x: list(map(value_of, values)) for x, values in derivatives.results.items()}
+        return [whole, self.trace("aba"), derivatives, self.trace("solved_derivatives")]
+
+    def solved_derivatives(self, plain, dtau_dq, dtau_dv, M):
+        """Derivatives of accelerations from those of forces, and the inverse of M."""
+        n, model = self.n, self.model
+        L, da_dq, da_dv, Minv = M.copy(), dtau_dq.copy(), dtau_dv.copy(), room(n * n)
+        plain(ltdl_factor)(SCALAR, model, L)
+        plain(ltdl_solve_both)(SCALAR, model, L, -1.0, da_dq, da_dv, n)
+        plain(ltdl_inverse)(SCALAR, model, L, Minv)
+        return {"da_dq": da_dq, "da_dv": da_dv, "Minv": Minv}
 
 
 def _documented(*results: str) -> Callable[[Function], Function]:

@@ -21,10 +21,11 @@ from liedyn.linear.sensitivity.state_slopes import eigenvalue_slopes, state_slop
 from liedyn.linear.sensitivity.variations import Motion
 from liedyn.linear.state_space import LocalStateSpace
 from liedyn.machine.arguments import flag, names as as_names, one_of, require_robot
+from liedyn.machine.by_name import by_name as object_by_name
 from liedyn.machine.errors import InputError, listed, shown, suggestion
 from liedyn.machine.texts import printable
 from liedyn.mechanics.constraints.independent import Independent, by_name
-from liedyn.mechanics.contact.contact_modes import contact_modes, watched
+from liedyn.mechanics.contact.contact_modes import watched
 from liedyn.mechanics.contact.contact_state import Contacts
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
@@ -316,6 +317,7 @@ def sensitivities(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | Non
 
 def _settled(robot, q, v, tau, tolerance):
     """The robot with contacts in their modes, sliding ones with friction closed in all rows; and these, or None."""
+    contact_modes = object_by_name("liedyn.mechanics.contact.contact_modes:contact_modes")
     found = contact_modes(robot, q, v, tau, np.empty(0), tolerance)
     if not found.sliding:
         return found.robot, None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
+from liedyn.machine.by_name import by_name
 from liedyn.mechanics.constraints.independent import tangent_conditions, tangent_names
 from liedyn.model.remembered import LazyResult, remembered
 
@@ -95,6 +95,7 @@ class ForwardDynamics(LazyResult):
     @functools.cached_property
     def constraint_wrenches(self) -> dict[str, Array]:
         robot, q = self._at[:2]
+        wrenches_at = by_name("liedyn.mechanics.constraints.constraint_wrenches:wrenches_at")
         found = wrenches_at(robot, robot.t, q, self.lam.reshape(len(q), self.lam.shape[-1]))
         return {name: F.reshape(self.lam.shape[:-1] + (6,)) for name, F in found.items()}
 

@@ -22,16 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
+from liedyn.machine.by_name import by_name
 from liedyn.machine.compiled.user_functions import raise_errors
 from liedyn.machine.errors import (
     ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError, of_the_batch,
 )
-from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows, weighed, weights_of
 from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
 from liedyn.mechanics.dynamics.digits import ENOUGH, Scales, digits_left, digits_of_one, digits_states
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model.packed import SPARSE
 from liedyn.model.remembered import remembered
 
@@ -88,6 +87,9 @@ def _always_regular(robot, q, tolerance):
 
 def _rank_nearby(robot, q, tolerance):
     """The largest rank of some closed configurations near q."""
+    # imported by name, as few states ask for it
+    close = by_name("liedyn.mechanics.constraints.assembly:close")
+    integrate = by_name("liedyn.mechanics.tree.configuration:integrate")
     G, largest = constraint_jacobian(robot, q), 0
     weighed_G, _, sizes = weighed(robot, G)
     K = np.linalg.svd(weighed_G)[2][rank_of_rows(robot, G, tolerance):].T

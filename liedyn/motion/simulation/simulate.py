@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from liedyn.machine.arguments import flag, number, one_of, whole
+from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError
 from liedyn.machine.progress import Progress
 from liedyn.model.calls.boundary import states, wrenches
@@ -14,7 +15,6 @@ from liedyn.motion.simulation.events import edges, leave_surfaces
 from liedyn.motion.simulation.grid import Grid
 from liedyn.motion.simulation.inputs import Inputs
 from liedyn.motion.simulation.integrators import METHODS, described
-from liedyn.motion.simulation.many import Batch, Wanted, run_many
 from liedyn.motion.simulation.preparation import (
     Bounds, ReadyRun, known_events, one_sided, prepare_decay, prepare_start, private_model,
     require_contacts_can_be_kept, require_sense, scheme_of, settings_of,
@@ -221,5 +221,7 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
 
     if not lead:
         return run(q[0].copy(), v[0].copy(), tau, u, progress)
-    return run_many(Batch(robot, lead, q.copy(), v.copy(), tau, u, grid), prepared, run, method,
-                    Wanted(start, record, labels, events), progress)
+    # imported by name: a single run needs no lanes and no threads
+    batch = by_name("liedyn.motion.simulation.many:Batch")(robot, lead, q.copy(), v.copy(), tau, u, grid)
+    wanted = by_name("liedyn.motion.simulation.many:Wanted")(start, record, labels, events)
+    return by_name("liedyn.motion.simulation.many:run_many")(batch, prepared, run, method, wanted, progress)

@@ -235,9 +235,7 @@ class Trajectory:
         >>> ld.simulate(robot, robot.home, [0.0] * 4, 0.01).plot("velocity:q1").get_xlabel()
         't [s]'
         """
-        from liedyn.motion.simulation.run_curves import plot
-
-        return plot(self, names, ax)
+        return by_name("liedyn.motion.simulation.run_curves:plot")(self, names, ax)
 
     def animate(self, path: PathLike, robot: Robot | None = None, speed: float = 1.0, rate: float = 25.0,
                 progress: bool | None = None) -> Path:

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.linalg import qr
 
 from liedyn.machine.arguments import floats, names, whole
+from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, shown, suggestion
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.mechanics.constraints.cluster_weights import rank_of_rows, weighed
 from liedyn.mechanics.constraints.independent import holonomic
 from liedyn.mechanics.constraints.loops import constraint_jacobian
 from liedyn.mechanics.contact.contact_state import contacts_of
-from liedyn.mechanics.dynamics.forward import forward_dynamics
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.tree.energy import total_mass
 from liedyn.model.packed import (
@@ -272,7 +272,7 @@ def contact_forces(robots, of_knot, q, v, tau):
         if of_knot[k] != of_knot[k + 1]:  # a phase change has impulses
             continue
         phase = robots[of_knot[k]]
-        lam = forward_dynamics(phase, q[k], v[k], force).lam
+        lam = by_name("liedyn.mechanics.dynamics.forward:forward_dynamics")(phase, q[k], v[k], force).lam
         for c, name in enumerate(contacts.names):
             if name in phase.active:
                 found[name][k] = contacts.loads(c, lam)
