@@ -87,7 +87,7 @@ def kalman(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R:
     from scipy.linalg import solve_continuous_are
 
     measurement = measured(robot, outputs)
-    deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
+    deviation, now, u = equilibrium(robot, q, v, u, (independent, speeds), rank_tolerance, measurement.names)
     kept = estimated(now, states, len(deviation.y.names))
     now = kept.model(now)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
@@ -150,7 +150,7 @@ def dkalman(robot: Robot, q: ArrayLike, h: float, Q: float | ArrayLike | dict[st
 
     h = positive("h", h)
     measurement = measured(robot, outputs)
-    deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance, measurement.names)
+    deviation, now, u = equilibrium(robot, q, v, u, (independent, speeds), rank_tolerance, measurement.names)
     kept = estimated(now, states, len(deviation.y.names))
     model, now = kept.model(sampled_model(deviation, u, h)), kept.model(now)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)

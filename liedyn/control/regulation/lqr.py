@@ -277,7 +277,7 @@ def lqr(robot: Robot, q: ArrayLike, Q: float | ArrayLike | dict[str, Any], R: fl
     True
     >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, u=regulator)
     """
-    deviation, whole, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
+    deviation, whole, u = equilibrium(robot, q, v, u, (independent, speeds), rank_tolerance)
     kept = regulated(whole, states, len(deviation.y.names))
     model, followed = kept.model(whole), following(deviation, kept, u, integrate, reference)
     kept.refuse("Q", Q)
@@ -340,7 +340,7 @@ def dlqr(robot: Robot, q: ArrayLike, h: float, Q: ArrayLike | dict[str, Any], R:
     from scipy.linalg import solve_discrete_are
 
     h = positive("h", h)
-    deviation, now, u = equilibrium(robot, q, v, u, independent, speeds, rank_tolerance)
+    deviation, now, u = equilibrium(robot, q, v, u, (independent, speeds), rank_tolerance)
     kept = regulated(now, states, len(deviation.y.names))
     model, now = kept.model(sampled_model(deviation, u, h)), kept.model(now)
     followed = following(deviation, kept, u, integrate, reference)
@@ -370,15 +370,17 @@ def _extended(model, followed):
     return _Extended(*followed.extended(model), model.states + followed.integrals, model.inputs)
 
 
-def equilibrium(robot, q, v, u, independent, speeds, tolerance, outputs=None):
+def equilibrium(robot, q, v, u, chosen, tolerance, outputs=None):
     """The deviation from a state, the linear model, and inputs: those given, or the smallest that hold the robot.
+
+    `chosen` are the independent coordinates and velocities, as for `linearize`.
 
     Raises InputError if the robot accelerates under these inputs.
     """
     require_robot(robot)
     q, v = single_state("a regulator or filter is for one state, gain_schedule for many", robot, q,
                         np.zeros(robot.nv) if v is None else v)
-    deviation = Deviation(robot, q, v, independent, speeds, tolerance)
+    deviation = Deviation(robot, q, v, *chosen, tolerance)
     if u is None:
         u = inverse_dynamics(robot, q, v, np.zeros(len(deviation.w.names)), independent=deviation.w).u
     else:

@@ -57,11 +57,11 @@ class SystemFeedback(Feedback, Travelling):
     x: Array
     outputs: tuple[str, ...]
 
-    def __init__(self, system: Any, measurement: Any, places: Any, period: float, advance: Any, reference: Any,
-                 start: Any, bounds: Any) -> None:
+    def __init__(self, system: Any, measurement: Any, places: Any, sampling: Any, advance: Any, reference: Any,
+                 start: Any) -> None:
+        (period, *bounds), self._advance, self._reference, (self._u, self._start) = sampling, advance, reference, start
         self.system, self.outputs = system, measurement.labels
         self._robot, self._measurement, self._places, self._period = measurement.robot, measurement, places, period
-        self._advance, self._reference, (self._u, self._start) = advance, reference, start
         self.sampled = Sampled(self, period, *bounds, self._u)
         self.reset()
 
@@ -189,8 +189,8 @@ def from_control(system: Any, robot: Robot, outputs: Sequence[str] | None = None
     x = np.zeros(system.nstates) if x is None else vector("x", x, system.nstates)
     if reference is not None and not callable(reference):
         reference = vector("reference", reference, len(measurement.labels))
-    return SystemFeedback(system, measurement, [known.index(name) for name in names], period,
-                          _advance(control, system, period, steps), reference, (u, x), (delay, lower, upper))
+    return SystemFeedback(system, measurement, [known.index(name) for name in names], (period, delay, lower, upper),
+                          _advance(control, system, period, steps), reference, (u, x))
 
 
 def _advance(control, system, period, steps):

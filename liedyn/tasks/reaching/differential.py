@@ -51,8 +51,10 @@ CONTRADICTION = 1e-8
 
 
 @kernel_in_place
-def put_motion(model, problem, goal, still, pace, room, drift, q):
-    """Rows of targets with rate times their errors, and rows of loops with G v = -g; `drift` (m) is scratch."""
+def put_motion(model, problem, at, still, pace, room, drift):
+    """Rows of targets with rate times their errors, and rows of loops with G v = -g, at = (q, goal); `drift` (m) is
+    scratch."""
+    q, goal = at
     world_positions(SCALAR, model, q, room.world)
     targets = PackedTargets(problem.records, problem.constants, goal)
     target_errors(model, q, room.world, room.masses, targets, room.error)
@@ -143,7 +145,7 @@ def target_velocities(begin, end, model, rows, problem, pace):
         toward = toward[:0]
     room.squares[:] = 1.0  # damping is absolute
     for b in range(begin, end):
-        put_motion(model, problem, rows.goals[b], still, pace, room, drift, rows.q[b])
+        put_motion(model, problem, (rows.q[b], rows.goals[b]), still, pace, room, drift)
         put_speeds(problem, pace.speeds, pace.dt, room, rows.q[b])
         if toward.size > 0:
             difference_kernel(model, rows.q[b], rows.posture[b], toward)
