@@ -16,7 +16,7 @@ SHORTHANDS = {
 """What is called by its name in a room above: a method that is a shorthand, a check of what a file declares."""
 REACH = {
     "mechanics.tree.rnea:rnea": 27, "mechanics.dynamics.forward:forward_dynamics": 76,
-    "linear.linearize:linearize": 103, "motion.simulation.simulate:simulate": 123,
+    "linear.linearize:linearize": 103, "motion.simulation.simulate:simulate": 125,
     "tasks.planning.plan:ddp": 171, "linear.sensitivity.sensitivities:sensitivities": 138,
 }
 """How many files a public function reaches at most; HOUSE asks for 20, 60, 75, 90, 100 and 90."""
