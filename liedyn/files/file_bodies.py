@@ -3,6 +3,8 @@
 Dry friction of joints in robot files, as optional force elements.
 
 Shapes of robot files: their names, and the paths of their meshes.
+
+Joints that mimic others: none mimics itself, also not through others.
 """
 import os
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.machine.arguments import positive
-from liedyn.machine.errors import ModelError, shown
+from liedyn.machine.errors import ModelError, listed, shown
 from liedyn.model.numbers import numbers
 from liedyn.model.validation import NOTHING, SYMMETRY, warn
 
@@ -108,3 +110,16 @@ def declare_bodies(builder, inertials):
             middle = max(moments[1], 0.0)
             J = axes * [0.0, middle, min(moments[2], middle)] @ axes.T
         builder.body(name, mass=mass, com=com, inertia=J)
+
+
+def mimic_once(owner, name, leader, leaders):
+    """Note that a coordinate mimics another; a circle of them, which would hold all of them still, is a `ModelError`.
+
+    `leaders` has the coordinate that each one mimics, of those declared so far.
+    """
+    leaders[name], chain = leader, [name]
+    while chain[-1] in leaders:
+        chain.append(leaders[chain[-1]])
+        if chain[-1] == name:
+            through = f" through {listed(chain[1:-1])}" if len(chain) > 2 else ""
+            raise ModelError(f"{owner}: mimics itself{through}")

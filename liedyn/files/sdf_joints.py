@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from liedyn.files.file_bodies import mimic_once
 from liedyn.files.sdf_scopes import MODEL, Scope, SdfElement, relative
 from liedyn.machine.arguments import ORTHOGONALITY
 from liedyn.machine.errors import ModelError, errors_at, shown, suggestion
@@ -228,7 +229,7 @@ def gearbox(builder, gear, joints, turned):
 
 def mimics(builder, joints, turned):
     """Couple the axes that mimic others."""
-    by_name = {joint.name: joint for joint in joints}
+    by_name, leaders = {joint.name: joint for joint in joints}, {}
     for joint in joints:
         for name, (axis, _, _) in zip(joint.coordinates, joint.parts()):
             mimic = axis.part("mimic")
@@ -242,8 +243,7 @@ def mimics(builder, joints, turned):
             which = {"axis": 0, "axis2": 1}.get(mimic.xml.get("axis", "axis"), 2)
             if which >= len(leader.coordinates):
                 raise ModelError(f"{owner}: {shown(leader.name)} has no {mimic.xml.get('axis', 'axis')}")
-            if leader.coordinates[which] == name:
-                raise ModelError(f"{owner}: mimics itself")
+            mimic_once(owner, name, leader.coordinates[which], leaders)
             for each in (joint, leader):
                 if each.name not in turned:
                     raise ModelError(f"{owner}: {shown(each.name)} closes a loop, and has no coordinate to be coupled")

@@ -177,8 +177,9 @@ def load_urdf(path: PathLike, floating_base: bool = False, base_name: str = "bas
             builder.joint(name, kind, GROUND, child, driven=kind != "free")
         for joint in joints:
             _add_joint(builder, joint, kinds[joint.name], beside.axes.get(joint.name) if beside else None)
+        leaders = {}
         for joint in joints:
-            add_mimic(builder, joint, kinds)
+            add_mimic(builder, joint, kinds, leaders)
         rubbing = _rubbing(joints, kinds)
         kept = {} if friction is None else {name: x for name, x in rubbing.items() if JOINT_KINDS[kinds[name]].nv == 1}
         add_friction(builder, kept, friction)

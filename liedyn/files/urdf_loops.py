@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+from liedyn.files.file_bodies import mimic_once
 from liedyn.files.paths import read_bytes
 from liedyn.files.toml import as_table, declare, read_document, take_section
 from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
@@ -123,8 +124,8 @@ _YAML_JOINTS = {"SPHERICAL": ("spherical", None), "FIXED": ("fixed", None), "CAR
 """Kinds of joints, and the axes of the joint's frame about which they rotate, the first one first."""
 
 
-def add_mimic(builder, joint, kinds):
-    """The coupling of an element <mimic>: coordinate = multiplier * other + offset."""
+def add_mimic(builder, joint, kinds, leaders):
+    """The coupling of an element <mimic>: coordinate = multiplier * other + offset; `leaders`: see `mimic_once`."""
     mimic = joint.part("mimic")
     if mimic is None or kinds[joint.name] == "fixed":  # mimic of fixed joints is omitted, with a warning
         return
@@ -133,8 +134,7 @@ def add_mimic(builder, joint, kinds):
         raise ModelError(f"{joint.owner}, mimic: unknown {shown(other)}, {suggestion(other, kinds)}")
     for name in (joint.name, other):
         _require_one_coordinate(f"{joint.owner}, mimic", name, kinds)
-    if other == joint.name:
-        raise ModelError(f"{joint.owner}, mimic: mimics itself")
+    mimic_once(f"{joint.owner}, mimic", joint.name, other, leaders)
     builder.constraint(f"{joint.name} mimic", "coupling", offset=mimic.number("offset", 0.0),
                        coefficients={joint.name: 1.0, other: -mimic.number("multiplier", 1.0)})
 

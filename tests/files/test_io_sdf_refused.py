@@ -74,6 +74,10 @@ def test_bad_files(tmp_path, old, new, words):
      '<mimic joint="s"><multiplier>1</multiplier></mimic></axis>'), "'k' closes a loop, and has no coordinate"),
     (joint("j", "revolute", "box", "planet", '<axis><xyz>0 0 1</xyz><mimic joint="j"><multiplier>2</multiplier></mimic>'
            "</axis>"), "joint 'j', axis, mimic: mimics itself"),
+    (joint("j", "revolute", "box", "planet", '<axis><xyz>0 0 1</xyz><mimic joint="k"><multiplier>2</multiplier></mimic>'
+           "</axis>") + joint("k", "revolute", "planet", "moon", '<axis><xyz>0 0 1</xyz><mimic joint="j"><multiplier>2'
+                              "</multiplier></mimic></axis>") + '<link name="moon"/>',
+     "joint 'k', axis, mimic: mimics itself through 'j'"),
     (joint("j", "gearbox", "sun", "sun", "<gearbox_reference_body>box</gearbox_reference_body>" + AXES), "'sun'"),
 ])
 def test_bad_couplings(tmp_path, parts, message):

@@ -318,6 +318,19 @@ def test_bad_mimic(tmp_path, old, new, words):
         assert word in str(caught.value)
 
 
+def test_joints_that_mimic_each_other_are_refused(tmp_path):
+    """Such a circle would hold all of them still; a chain does not."""
+    def text(follows):
+        return RHOMBUS.replace("EXTRA", "").replace(joint("a", "frame", "left", "0 0 0"), joint(
+            "a", "frame", "left", "0 0 0", extra=f'<mimic joint="{follows}" multiplier="3"/>')).replace(
+            joint("c", "frame", "right", "1 0 0"), joint(
+                "c", "frame", "right", "1 0 0", extra='<mimic joint="a" multiplier="2"/>'))
+
+    with pytest.raises(ModelError, match="'c', mimic: mimics itself through 'a'"):
+        load_urdf(write(tmp_path, text("c")))
+    assert load_urdf(write(tmp_path, text("b"))).constraint_names == ("a mimic", "c mimic")
+
+
 def test_a_root_called_ground_is_the_ground(tmp_path):
     plain = with_extra(tmp_path)
     robot = load_urdf(write(tmp_path, RHOMBUS.replace("EXTRA", "").replace('"frame"', '"ground"')))
