@@ -222,7 +222,8 @@ class LocalStateSpace(LazyResult):
 
     def __getstate__(self) -> Any:
         state = {each.name: getattr(self, each.name) for each in fields(self) if hasattr(self, each.name)}
-        return state | {"_later": (read_asked, tuple(name for name in RESULTS if name in state))}
+        asked = tuple(name for name in RESULTS if name in state)
+        return state if asked == RESULTS else state | {"_later": (read_asked, asked)}
 
     def __bool__(self) -> bool:  # true for a batch of length zero, too
         return True

@@ -7,6 +7,7 @@ from random_mechanisms import built, laws, plans
 
 import liedyn as ld
 from liedyn.linear.linearize_one_state import linearize_one_state
+from liedyn.linear.state_space import RESULTS
 from liedyn.machine.errors import LiedynError
 from liedyn.mechanics.constraints.independent import all_holonomic, choose
 from liedyn.mechanics.dynamics.forward_one_state import nullspace_one_state
@@ -49,7 +50,7 @@ def test_one_state(name, independent):
     robot = ld.load(name)
     for state in zip(*moving(robot, 3)):
         assert nullspace_one_state(robot, *state, independent, 1e-8) is not None
-        assert linearize_one_state(robot, *state, (independent, None, None, 1e-8, 1e-8)) is not None
+        assert linearize_one_state(robot, *state, (independent, None, None, RESULTS, 1e-8, 1e-8)) is not None
         # small parts of the delta turn with next to no inertia: its A, up to 2e5, moves by 1e-8 of itself where q moves
         # by 6e-15, in whatever coordinates
         all_the_same(robot, state, independent, 1e-8 if name == "delta" else CLOSE)

@@ -9,6 +9,7 @@ from test_state_batches import every_output, moving
 import liedyn as ld
 from liedyn.linear.linearize_one_state import linearize_one_state
 from liedyn.linear.linearize_states import linearize_states
+from liedyn.linear.state_space import RESULTS
 from liedyn.machine.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
 from liedyn.mechanics.dynamics.forward_one_state import nullspace_one_state
 
@@ -24,7 +25,7 @@ def test_a_linearization_is_that_of_a_batch(name, outputs):
     outputs = every_output(robot) if outputs == "every" else outputs
     state = moving(robot, 1)
     one = ld.linearize(robot, *(x[0] for x in state), outputs=outputs)
-    direct = linearize_one_state(robot, *(x[0] for x in state), (None, outputs, None, *TOLERANCES))
+    direct = linearize_one_state(robot, *(x[0] for x in state), (None, outputs, None, RESULTS, *TOLERANCES))
     general = ld.linearize(robot, *state, outputs=outputs)
     assert direct is not None or not (robot.independent or not robot.row_names)
     for field in fields(one):
@@ -42,7 +43,7 @@ def test_the_direct_way_is_the_usual_one():
     q, v, tau = (x[0] for x in moving(robot, 1))
 
     def direct(independent=None, outputs=None, speeds=None, q=q):
-        return linearize_one_state(robot, q, v, tau, (independent, outputs, speeds, *TOLERANCES))
+        return linearize_one_state(robot, q, v, tau, (independent, outputs, speeds, RESULTS, *TOLERANCES))
 
     assert direct().states == direct(["q1", "q2"]).states == ("q1", "q2", "velocity:q1", "velocity:q2")
     assert direct("q1", speeds=None) is None  # too few: the general way says so
@@ -58,7 +59,7 @@ def test_the_direct_way_is_the_usual_one():
     ld.linearize(robot, q[None], v[None], tau[None])
     assert set(linearize_states.kernel.overloads) == compiled
     disk = ld.load("rolling_disk")
-    assert linearize_one_state(disk, *(x[0] for x in moving(disk, 1)), (None, None, None, *TOLERANCES)) is None
+    assert linearize_one_state(disk, *(x[0] for x in moving(disk, 1)), (None, None, None, RESULTS, *TOLERANCES)) is None
 
 
 def test_what_is_wrong_is_said_by_the_general_way():

@@ -10,7 +10,8 @@ def test_variations_of_sliding_friction():
     """lambda_t = mu N s along two directions, against differences; unit normal forces give mu s."""
     rng = np.random.default_rng(3)
     contacts = Contacts(np.array(["a", "b"], dtype=object), np.array([4, 1]), np.array([1, 4]), np.array([3, 4]),
-                        np.array([1, -1]), np.zeros(2), np.array([0.3, 0.8]), np.zeros(2, bool), np.zeros((2, 4)))
+                        np.array([1, -1]), np.zeros(2), np.array([0.3, 0.8]), np.zeros(2, bool), np.zeros((2, 4)),
+                        np.zeros(2, bool))
     numbers = [rng.standard_normal((2, 8)) for _ in range(4)]  # slip and multipliers: at 0, along 1, along 2, mixed
     mu_2 = np.array([[0.4], [-0.2]])[[0, 0, 1, 1, 1]]
 

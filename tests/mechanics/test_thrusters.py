@@ -159,8 +159,6 @@ def test_what_is_refused():
     b.thruster("x", "hul")
     with pytest.raises(ModelError, match="unknown 'hul', did you mean 'hull'"):
         b.build()
-    with pytest.raises(InputError, match="export_fmu has only inputs on coordinates of the tree, and 'propeller0'"):
-        ld.export_fmu(quadrotor(), "x.fmu")
 
 
 def test_editing_keeps_them():
@@ -175,7 +173,7 @@ def test_editing_keeps_them():
     assert b.build().actuator_names == ("motor", "jet", "ram")
     with tempfile.TemporaryDirectory() as folder:
         ld.save(robot, f"{folder}/r.toml")
-        assert ld.load(f"{folder}/r.toml").model.actuators[2].wrench == robot.model.actuators[1].wrench
+        assert ld.load(f"{folder}/r.toml").model.actuators[1].wrench == robot.model.actuators[1].wrench
 
 
 @pytest.mark.parametrize("name", ["mass:body3", "com.x:body4", "placement.ry:joint2"])
