@@ -72,9 +72,10 @@ class MechanismPrograms:
         doubtful = np.flatnonzero(good != 1.0)  # the only pass over the states of a batch
         if len(doubtful):
             for letter in LETTERS[1:]:
-                if not hasattr(module, f"{name}_{letter}"):
+                batch = getattr(module, f"{name}_{letter}_states", None)
+                if batch is None:
                     break
-                self._try_other(module, name, letter, doubtful, rows, written + condition, good, verdict)
+                self._try_other(batch, name, doubtful, rows, written + condition, good, verdict)
             if condition and self.robot.row_names:
                 self._judge(name, doubtful, rows, condition[0], good)
             left = doubtful[good[doubtful] == 0.0]
@@ -90,14 +91,13 @@ class MechanismPrograms:
         few = states_with_few_digits(self.robot, q, v, self._rank, numbers, POWERS[name], enough)
         good[doubtful[few]] = 0.0
 
-    def _try_other(self, module, name, letter, doubtful, rows, written, good, verdict):
-        """Results by another reference where no guard has held yet, or its dependent velocities are better."""
+    def _try_other(self, batch, name, doubtful, rows, written, good, verdict):
+        """Results by another reference, where no guard has held yet, or its dependent velocities are better."""
         poor = written[-1][doubtful, 0] > POOR if name == "forward_dynamics" else np.zeros(len(doubtful), bool)
         left = doubtful[(good[doubtful] == 0.0) | poor]
         if not len(left):
             return
         found, again = [np.empty((len(left), x.shape[1])) for x in written], np.empty(len(left))
-        batch = getattr(module, f"{name}_{letter}_states")
         batch.on(len(left), False, *(x[left] for x in rows), *found, again, verdict)
         better = again > 0.0
         if name == "forward_dynamics":
