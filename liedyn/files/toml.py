@@ -121,9 +121,11 @@ def _put_in_order(builder, order):
         if key not in lists:
             raise ModelError(f"unknown key {shown(key)}, {suggestion(key, lists)}")
         declared = [each.name for each in lists[key]]
-        if not isinstance(names, list) or sorted(map(str, names)) != sorted(declared):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or (
+                sorted(names) != sorted(declared)):
             raise ModelError(f"{key}: expected each of the names {shown(declared)} once, got {shown(names)}")
-        lists[key].sort(key=lambda each: names.index(each.name))
+        places = {name: place for place, name in enumerate(names)}
+        lists[key].sort(key=lambda each: places[each.name])
 
 
 def read_document(path):

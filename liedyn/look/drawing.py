@@ -115,7 +115,7 @@ class Drawing:
             self.moving.append(self.faces)
 
     def _make_patches(self):
-        self.lines, self.areas, self.cables = {}, {}, {}
+        self.lines, self.areas, self.cables = {}, {}, []
         labels = len(self.robot.body_names) <= 10
         for k, name in enumerate(self.robot.body_names):
             colour, label = COLOURS[k % len(COLOURS)], drawn(name) if labels else None
@@ -125,13 +125,13 @@ class Drawing:
                 self.moving += [self.areas[name], self.lines[name]]
             elif labels:
                 self._sample(colour, label)
-        for each in cables(self.robot):
+        for _ in cables(self.robot):
             label = None if self.cables else "cable"
             if self.flat:
-                self.cables[each.name], = self.ax.plot([], [], color=ROPE, lw=1.8, zorder=3.5, label=label)
-                self.moving.append(self.cables[each.name])
+                self.cables += self.ax.plot([], [], color=ROPE, lw=1.8, zorder=3.5, label=label)
+                self.moving.append(self.cables[-1])
             elif label:
-                self.cables[each.name] = None
+                self.cables.append(None)
                 self.ax.plot([], [], [], color=ROPE, lw=1.8, label=label)
 
     def _sample(self, colour, label):
@@ -204,9 +204,9 @@ class Drawing:
             self.areas[name].set_xy(closed)
             line.set_data(*closed.T)
             line.set(linewidth=2.0 if len(corners) > 2 else 4.0 * thickness, zorder=2 + 1 / thickness)
-        for each in lines(self.robot, q):
-            self.cables[each.name].set_data(*(each.points @ self.directions.T).T)
-            self.cables[each.name].set_linestyle("--" if each.slack else "-")
+        for line, each in zip(self.cables, lines(self.robot, q)):
+            line.set_data(*(each.points @ self.directions.T).T)
+            line.set_linestyle("--" if each.slack else "-")
         for label, mark in self.marks.items():
             mark.set_offsets(np.array(marked[label]) @ self.directions.T)
 

@@ -341,7 +341,7 @@ def mixed():
     b.bushing("rubber", "ground", "b", stiffness=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
     b.spring("coil", "ground", "b", child_placement=(0.3, 0.1, 0.0), stiffness=3.0)
     b.friction("dry", "turn", coulomb=0.2, width=0.0)
-    b.constraint("rod", "distance", "ground", "b", (1.0, 0.0, 0.0), (0.0, 0.2, 0.0), length=1.2)
+    b.constraint("1", "distance", "ground", "b", (1.0, 0.0, 0.0), (0.0, 0.2, 0.0), length=1.2)
     return b.build()
 
 
@@ -361,7 +361,7 @@ def test_inputs_elements_and_constraints_keep_their_order(tmp_path):
 @pytest.mark.parametrize("line, message", [
     ("actuators = ['fan', 'motor']", r"\[order\].*actuators: expected each of the names .*got \['fan', 'motor'\]"),
     ("actuators = 3", "actuators: expected each of the names"),
-    ("elements = [[1], 2]", "elements: expected each of the names"),
+    ("elements = [[1], 2]", "elements: expected each of the names"), ("constraints = [1]", "got \\[1\\]"),
     ("actuator = ['fan']", "unknown key 'actuator'.*'actuators'"),
 ])
 def test_a_wrong_order_is_named(tmp_path, line, message):

@@ -85,8 +85,8 @@ class Stage:
                  if name not in self._at or np.abs(self._at[name] - pose).max() >= LEAST_MOVE * self.size}
         self._at |= moved
         with self.server.atomic():
-            for each in lines(self.robot, q) if moved else ():
-                self._cable(each)
+            for place in enumerate(lines(self.robot, q) if moved else ()):
+                self._cable(*place)
             if moved:
                 turned = Rotation.from_matrix([pose[:3, :3] for pose in moved.values()]).as_quat()
                 for (name, pose), wxyz in zip(moved.items(), np.roll(turned, 1, axis=1)):
@@ -95,13 +95,14 @@ class Stage:
             if point is not None:
                 self.centre.position = tuple(point)
 
-    def _cable(self, line):
+    def _cable(self, place, line):
         parts = np.float32(dashes(line))
-        if line.name in self.cables:
-            self.cables[line.name].points = parts
+        if place in self.cables:
+            self.cables[place].points = parts
             return
-        self.cables[line.name] = self.scene.add_line_segments(
-            f"/cables/{_node(line.name)}", parts, _rgb(colour(ROPE)), thickness=2.0 * THICK * THICKNESS * self.size)
+        self.cables[place] = self.scene.add_line_segments(
+            f"/cables/{place} {_node(line.name)}", parts, _rgb(colour(ROPE)),
+            thickness=2.0 * THICK * THICKNESS * self.size)
 
     def forces(self, robot, q, lam, unit=None):
         """Arrows of constraint forces; `robot` has the time and the switches. lam = None removes them."""
