@@ -55,6 +55,8 @@ def test_a_constraint_and_a_force_element_may_share_their_name(pyplot):
     drawing = Drawing(robot, pyplot.figure().add_subplot(), np.array([0.0, 1.0, 0.0]))
     drawing.move([-0.2])
     found = [line.get_xydata() for line in drawing.cables]
+    with pytest.raises(ld.InputError, match="several cables of 'hoist' are called 'helix': rename all but one"):
+        ld.cable_lengths(robot, [-0.2])
     assert len(found) == 4 and not any(np.array_equal(x, y) for k, x in enumerate(found) for y in found[:k])
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.machine.arguments import require_robot
+from liedyn.machine.errors import InputError, shown
 from liedyn.mechanics.constraints.loops import closure_error
 from liedyn.mechanics.constraints.undefined import require_rows
 from liedyn.mechanics.elements.generalized import _forces
@@ -37,7 +38,8 @@ def cable_lengths(robot: Robot, q: ArrayLike) -> dict[str, Any]:
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length; cables of different kinds
+        share a name.
     SingularConfigurationError
         A path has no length: one of its points lies within what it goes round.
 
@@ -55,17 +57,23 @@ def cable_lengths(robot: Robot, q: ArrayLike) -> dict[str, Any]:
     """
     require_robot(robot)
     lead, rows = states(robot, q=q)
-    found = {}
+    found = []
     if robot.elements is not None:
         measures = [each.measure for each in (*robot.model.elements, *(
             each.element for each in robot.model.actuators if each.name in robot.elements.driven))]
         x = _forces(robot, rows, np.zeros((len(rows), robot.nv)))[1]
-        found = {each.name: x[:, row] + each.length for each, row in zip(measures, robot.elements.rows)
-                 if each.kind == "cable"}
+        found = [(each.name, x[:, row] + each.length) for each, row in zip(measures, robot.elements.rows)
+                 if each.kind == "cable"]
     own = {each.name: each.length for each in robot.model.constraints if each.kind == "cable"}
     if own:
         closed = robot.switched(dict.fromkeys(own, "sticking"))
         g = closure_error(closed, rows)
         require_rows(closed, lead, g)
-        found |= {name: g[:, closed.row_owners.index(name)] + length for name, length in own.items()}
-    return {name: x.reshape(lead) for name, x in found.items()}
+        found += [(name, g[:, closed.row_owners.index(name)] + length) for name, length in own.items()]
+    lengths = {name: x.reshape(lead) for name, x in found}
+    if len(lengths) < len(found):
+        names = [name for name, _ in found]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(
+            f"several cables of {robot.name!r} are called {', '.join(map(shown, twice))}: rename all but one")
+    return lengths
