@@ -9,6 +9,7 @@ from tree_cases import bundled
 
 import liedyn as ld
 from benchmarks import robots
+from liedyn.mechanics.constraints.cluster_weights import weights_of
 from liedyn.mechanics.constraints.independent import all_holonomic
 from liedyn.mechanics.dynamics import digits, singular
 from liedyn.mechanics.dynamics import forward
@@ -41,7 +42,7 @@ def test_condition_numbers_are_those_of_singular_values(name):
     robot, q, v, G = random_states(name, 40, 1.0)
     lengths, _, long = singular._row_scales(robot)
     rank = np.array([np.linalg.matrix_rank(x, tol=1e-6 * np.abs(x).max()) for x in G])
-    s = np.linalg.svd(G / lengths[:-1, None], compute_uv=False)
+    s = np.linalg.svd(G * weights_of(robot)[1] / lengths[:-1, None], compute_uv=False)
     exact = np.maximum(s[:, 0], 1.0) / s[np.arange(len(s)), rank - 1] / long
     for power in (ACCELERATIONS, LINEARIZATION):
         kappa, left = np.empty(len(q)), np.empty(len(q))
@@ -109,3 +110,31 @@ def test_bundled_robots_have_digits_at_home():
         lengths = singular._row_scales(robot)[0]
         rank = ld.forward_dynamics(robot, robot.home, rest, rest).rank
         assert digits.digits_of_one(robot, robot.home, rest, rest, rank, lengths, LINEARIZATION)[1] > 8.0
+
+
+def folding(size):
+    """A crank and a rod of one length that drive a slider: the two fold up when the crank is upright."""
+    b = ld.Builder("folding", gravity=(0.0, -9.81 * size, 0.0))
+    for name in ("crank", "rod"):
+        b.body(name, size**3, (0.5 * size, 0.0, 0.0), (size**5, size**5, size**5))
+    b.body("slider", size**3)
+    b.joint("turn", "revolute", "ground", "crank")
+    b.joint("elbow", "revolute", "crank", "rod", placement=(size, 0.0, 0.0))
+    b.joint("slide", "prismatic", "ground", "slider", axis=(1, 0, 0))
+    b.loop("pin", "inline", "rod", "slider", parent_placement=(size, 0.0, 0.0))
+    return b.build()
+
+
+@pytest.mark.parametrize("aside, few", [(0.7, False), (1e-4, True)])
+@pytest.mark.parametrize("size", [1e-5, 1e-3, 0.01, 1.0, 1e3])
+def test_warnings_do_not_depend_on_the_size_of_a_mechanism(size, aside, few):
+    robot, angle, tau = folding(size), np.pi / 2 - aside, np.zeros(3)
+    q = np.array([angle, -2.0 * angle, 2.0 * size * np.cos(angle)])
+    v = np.array([2.0, -4.0, -4.0 * size * np.sin(angle)])
+    for function, states, options in ((ld.linearize, (q, v, tau), {"independent": ("turn",)}),
+                                      (ld.linearize, ([q, q], [v, v], [tau, tau]), {"independent": ("turn",)}),
+                                      (ld.forward_dynamics, (q, v, tau), {})):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ld.ConditionWarning)
+            function(robot, *states, **options)
+        assert any("digits" in str(each.message) for each in caught) == few

@@ -1,8 +1,9 @@
 """How many digits a state's accelerations have: the condition number of its constraints without singular values,
 compiled.
 
-With the rows of G divided by their lengths at home, G = [1; T] G_1 for r independent rows G_1 (clusters of constraints
-are blocks of their own), and the squares of its singular values are the eigenvalues of
+With velocities in radians and in a unit near the size of the mechanism (`liedyn.model.size.weights`), and the rows of G
+divided by their lengths at home, G = [1; T] G_1 for r independent rows G_1 (clusters of constraints are blocks of their
+own), and the squares of its singular values are the eigenvalues of
 
     S C,    S = G_1 G_1^T,    C = 1 + T^T T.
 
@@ -51,7 +52,9 @@ SQUARINGS = 3
 
 @kernel_in_place
 def digits_left(kappa, v, a, power):
-    """Digits of the accelerations (power 2) or of the linearization (power 3) for a condition number kappa."""
+    """Digits of the accelerations (power 2) or of the linearization (power 3) for a condition number kappa; v and a in
+    units of the mechanism.
+    """
     fastest = largest_size(v)
     speed = min(fastest * fastest / max(largest_size(a), 1e-300), FASTEST)
     return -math.log10(EPS * kappa ** power * (1.0 + kappa * speed))
@@ -61,7 +64,7 @@ def digits_left(kappa, v, a, power):
 def digits_size(model):
     """Size of the workspace of `spread_and_digits`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
-    return (WIDTH * 12 + world_size(model) + elimination_size(SCALAR, model) + padded(n) + m + m * n
+    return (WIDTH * 12 + world_size(model) + elimination_size(SCALAR, model) + 3 * padded(n) + m + m * n
             + 2 * m * padded(2 * m) + 2 * m * padded(m))
 
 
@@ -163,7 +166,8 @@ def extreme_eigenvalues(model, e, c, G, S, work):
 
 
 Scales = namedtuple("Scales", "lengths long power")
-"""Lengths of the rows of G at home; the divisor of kappa; 2 for accelerations, 3 for the linearization."""
+"""Lengths of the rows of G at home, in units of the mechanism; the divisor of kappa; 2 for accelerations, 3 for the
+linearization."""
 
 
 @kernel_in_place
@@ -174,6 +178,7 @@ def spread_and_digits(model, q, v, a, rank, scales, work):
     work[0] = first_place(work)
     e, world = take_vector(work, elimination_size(SCALAR, model)), take_vector(work, world_size(model))
     choosable, gamma, G = take_vector(work, padded(n)), take_vector(work, m), take_matrix(work, m, n)
+    speeds, rates = take_vector(work, n), take_vector(work, n)
     room = work[0]
     pose_and_jacobian(model, q, world, G)
     for i in range(m):
@@ -184,6 +189,11 @@ def spread_and_digits(model, q, v, a, rank, scales, work):
         store(SCALAR, choosable, j, 1.0)
     if eliminate(model, G, gamma, choosable, RANK_TOLERANCE, e)[0] != rank:
         return np.inf, -np.inf
+    for j in range(n):  # T does not depend on the units of velocities
+        unit = model.floats[model.floats.size - n + j]
+        speeds[j], rates[j] = v[j] / unit, a[j] / unit
+        for i in range(m):
+            G[i, j] *= unit
     bound, largest, inverse = 0.0, 1.0, 0.0
     for closer in range(2):
         for c in range(cluster_count(model)):
@@ -203,7 +213,7 @@ def spread_and_digits(model, q, v, a, rank, scales, work):
                         bound += at(S, i, count + k) ** 2
         kappa = math.sqrt(largest * inverse) if closer else max(1.0, size_of_rows(G)) * bound ** 0.25
         kappa = max(kappa / long, 1.0)
-        digits = digits_left(kappa, v, a, power)
+        digits = digits_left(kappa, speeds, rates, power)
         if digits >= ENOUGH:
             break
     return kappa, digits

@@ -4,11 +4,11 @@ A configuration is singular if the rows of the constraints have a smaller rank t
 manifold. Rows that are redundant everywhere (a planar loop closed by a spatial pin: 5 rows of rank 2) do not make it
 singular.
 
-Near one, let kappa be the condition number of the independent rows, each divided by its length at home (so that units
-do not matter). A state is closed to rounding, eps. Where two branches of the manifold cross, the curve g(q) = eps is a
-hyperbola beside them, with an error of kappa eps in position, kappa^2 eps in direction, kappa^3 eps in curvature, and
-kappa^4 eps in the derivative of the curvature. Accelerations depend on the direction, and on the curvature times v^2;
-the linearization on one derivative more:
+Near one, let kappa be the condition number of the independent rows, each divided by its length at home, with velocities
+in radians and in a unit near the size of the mechanism (so that units do not matter). A state is closed to rounding,
+eps. Where two branches of the manifold cross, the curve g(q) = eps is a hyperbola beside them, with an error of kappa
+eps in position, kappa^2 eps in direction, kappa^3 eps in curvature, and kappa^4 eps in the derivative of the curvature.
+Accelerations depend on the direction, and on the curvature times v^2; the linearization on one derivative more:
 
     error of a = kappa^2 (1 + kappa v^2 / |a|) eps        error of A = kappa^3 (1 + kappa v^2 / |a|) eps
 
@@ -127,17 +127,18 @@ def require_regular_one(robot, q, rank, tolerance):
 
 @remembered
 def _row_scales(robot):
-    """Lengths of the rows at home, followed by `long`; the factor by which scaling reduces the condition number there;
-    and `long`, the part of it due to the number of loops: that of a long chain grows with it, also far from singular
-    configurations."""
-    G = constraint_jacobian(robot, robot.home)[None]
-    scales = np.linalg.norm(G[0], axis=1)
+    """Lengths of the rows at home, in units of the mechanism, followed by `long`; the factor by which scaling reduces
+    the condition number there, 1 where that also depends on the units of velocities; and `long`, the part of it due to
+    the number of loops: that of a long chain grows with it, also far from singular configurations."""
+    G, of_columns = constraint_jacobian(robot, robot.home)[None], weights_of(robot)[1]
+    G_units = G * of_columns
+    scales = np.linalg.norm(G_units[0], axis=1)
     longest = scales.max(initial=0.0) or 1.0
     scales = np.where(scales > 1e-6 * longest, scales, longest)
     rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
-    scaled = _spread(G / scales[:, None], rank)
+    scaled = _spread(G_units / scales[:, None], rank)
     smaller, long = _spread(G, rank) / scaled, scaled if robot.packed.ints[SPARSE] else np.ones(1)
-    return np.append(scales, long), float(smaller[0]), float(long[0])
+    return np.append(scales, long), float(smaller[0]) if (of_columns == 1.0).all() else 1.0, float(long[0])
 
 
 def _spread(G, rank, largest=0.0):
@@ -181,15 +182,16 @@ def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
     """
     if not _is_large(robot, condition.max()):
         return False
-    lengths, _, long = _row_scales(robot)
+    (lengths, _, long), of_columns = _row_scales(robot), weights_of(robot)[1]
     q, v, a, rank = (np.ascontiguousarray(x[condition > SUSPECT]) for x in (q, v, a, rank))
     kappa, digits = _digits(robot, q, v, a, rank, power)
     far = np.flatnonzero(~(kappa < LARGEST_SPREAD))
     if len(far):
         # all rows may vanish together
-        kappa[far] = _spread(constraint_jacobian(robot, q[far]) / lengths[:-1, None], rank[far], 1.0) / long
+        G = constraint_jacobian(robot, q[far]) * of_columns / lengths[:-1, None]
+        kappa[far] = _spread(G, rank[far], 1.0) / long
         for b in far:
-            digits[b] = digits_left(kappa[b], v[b], a[b], power)
+            digits[b] = digits_left(kappa[b], v[b] / of_columns, a[b] / of_columns, power)
     worst = int(digits.argmin())
     if digits[worst] >= ENOUGH:
         return False
