@@ -6,7 +6,9 @@ the weights nu_i, from the last stage to the first: with c h the part of the ste
     nu_i = b_i h p_w + c h on_w_(i+1)        on_y_i = (df_i/dy)^T nu_i
     on_w_i = (df_i/dw)^T nu_i + b_i h dexp_{-u}^T p_y + c h dexp_{-u}^T on_y_(i+1)
 
-where each dexp belongs to the displacement u in question, and is one in R^n. With the variations S_i of a stage, rows
+where each dexp belongs to the displacement u in question, and is one in R^n. Rates of y that are not among w (rolling)
+are velocities v(y, w) of their own: what would be their on_w_i is a weight of v, whose gradient by (y, w) is added to
+on_y_i and on_w_i, and whose second derivative is in f_i''. With the variations S_i of a stage, rows
 of (y, w, input) by those at the start, the second derivative is the sum over the stages of S_i^T (nu_i . f_i'') S_i,
 where nu . f'' is the Hessian of a weighted sum of accelerations: no tensor is needed. Displacements of ball and free
 joints are bent, too (`liedyn.lie.slopes.put_carried_slopes`). All second derivatives are Hessians in the exponential's
@@ -19,7 +21,7 @@ from numba import types
 
 from liedyn.lie.slopes import carry_rows, pull_back, put_carried_slopes
 from liedyn.linear.second.motion_states import WeighedMotion, of_states
-from liedyn.machine.compiled.by_address import contents
+from liedyn.machine.compiled.by_address import Address, contents
 from liedyn.machine.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, late
 from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, clear, padded
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
@@ -36,20 +38,21 @@ from liedyn.motion.discrete_steps import (
 CurvatureRoom = namedtuple("CurvatureRoom", "costate nu on_y motion done H kept on_w back S HS T on_start on_u total")
 """Weights of the state at the end of a step; for each state of each stage (as in `Stages`), nu, on_y and H = nu . f''
 (z, z), z = (y, w, input), and for mechanisms with constraints nu as `WeighedMotion`, and whether H was found; second
-derivatives of a cost, kept for each step; on_w of one stage, and what a displacement has for weights. Padded (z, z): S,
-its rows of inputs always the identity, nu . f'' S, and the `total`, which is the result; padded (p, z): dexp_{-u} D of
-ball and free joints, and what `put_carried_slopes` makes of it."""
+derivatives (z, z) of a cost, kept for each step; on_w of one stage, and what a displacement has for weights. Padded
+(z, z): S, its rows of inputs always the identity, nu . f'' S, and the `total`, which is the result; padded (p, z):
+dexp_{-u} D of ball and free joints, and what `put_carried_slopes` makes of it."""
 
 CURVATURE = group(CurvatureRoom, VECTOR, MATRIX, MATRIX, group(WeighedMotion, *[MATRIX] * 3), INTEGERS, CUBE, CUBE,
                   VECTOR, VECTOR, *[MATRIX] * 6)
+CURVATURE_ROOM = Address(CURVATURE)
 
 
-def curvature_room(rows, steps, n, p, nu):
-    """`CurvatureRoom` for so many states and steps of n degrees of freedom; empty for none."""
+def curvature_room(rows, steps, n, p, nu, phases):
+    """`CurvatureRoom` for so many states and steps of n degrees of freedom, in `phases` or not; empty for none."""
     z, none = 2 * p + nu, np.zeros((1, n))
-    room = CurvatureRoom(np.zeros(2 * p), *np.zeros((2, rows, p)), WeighedMotion(none, none, np.zeros((rows, n))),
-                         np.ones(rows, np.int64), np.zeros((rows, z, z)),
-                         np.zeros((steps, 2 * p, 2 * p)), *np.zeros((2, p)),
+    motion = WeighedMotion(*np.zeros((3, rows, n))) if phases else WeighedMotion(none, none, np.zeros((rows, n)))
+    room = CurvatureRoom(np.zeros(2 * p), *np.zeros((2, rows, p)), motion,
+                         np.ones(rows, np.int64), np.zeros((rows, z, z)), np.zeros((steps, z, z)), *np.zeros((2, p)),
                          *np.zeros((2, z, padded.py_func(z))), *np.zeros((3, p, padded.py_func(z))),
                          np.zeros((z, padded.py_func(z))))
     room.S[range(2 * p, z), range(2 * p, z)] = 1.0
@@ -105,7 +108,7 @@ def put_motion_weights(d, begin, end, c):
     """c.motion.a = nu, as weights of all accelerations."""
     for b in range(begin, end):
         for i in range(d.speeds.size):
-            c.motion.a[b, d.speeds[i]] = c.nu[b, i]
+            c.motion.a[b, d.speeds[i]] = c.nu[b, d.entries[d.places.size + i] - c.nu.shape[1]]
 
 
 @inline
@@ -147,6 +150,22 @@ def put_back(d, u, on, c):
         pull_groups_back(d.groups, u, c.back)
 
 
+@late(*[INTEGERS] * 3, MATRIX, types.int64, CURVATURE)
+def put_rolling_weights(places, speeds, entries, X, row, c):
+    """Weights of rates of y that are not among w leave c.on_w; their gradient by X is added there and to c.on_y."""
+    p = c.on_w.size
+    for i in range(places.size):
+        is_speed = False
+        for k in range(speeds.size):
+            is_speed = is_speed or speeds[k] == places[i]
+        if not is_speed:
+            x = c.on_w[entries[i]]
+            c.motion.v[row, places[i]], c.on_w[entries[i]] = x, 0.0
+            for l in range(p):
+                c.on_y[row, l] += x * X[places[i], l]
+                c.on_w[l] += x * X[places[i], p + l]
+
+
 @inline
 def put_stage_weights(d, r, c, k, knots, v):
     """nu and on_y of all stages of the step from knot k with velocities v, for the weights c.costate."""
@@ -171,6 +190,8 @@ def put_stage_weights(d, r, c, k, knots, v):
                 on_y += r.found.A[row, p + j, i] * c.nu[row, j]
                 on_w += r.found.A[row, p + j, p + i] * c.nu[row, j]
             c.on_y[row, i], c.on_w[i] = on_y, on_w
+        if d.speeds.size < d.places.size:
+            put_rolling_weights(d.places, d.speeds, d.entries, r.found.C[row], row, c)
         if stage > 0:
             onward = stage_time(stage, h)
             for i in range(p):

@@ -9,7 +9,7 @@ from liedyn.linear.lower_rows import complete_derivatives
 from liedyn.linear.second.hessian import motion_hessian, motion_hessian_size
 from liedyn.linear.second.weighted_sums import MotionWeights
 from liedyn.linear.space import Coordinates
-from liedyn.machine.compiled.jit import CUBE, INTEGERS, MATRIX, group, late
+from liedyn.machine.compiled.jit import CUBE, INTEGERS, MATRIX, group, inline_array, late
 from liedyn.machine.linalg.gauss_jordan import padded
 from liedyn.machine.simd.lanes import SCALAR
 from liedyn.machine.simd.registers import first_place
@@ -24,6 +24,13 @@ WeighedMotion = namedtuple("WeighedMotion", "q v a")
 for all states."""
 
 
+@inline_array
+def weights_at(weights, b):
+    """The weights of state b."""
+    q, v, a = weights
+    return WeighedMotion(q[min(b, q.shape[0] - 1)], v[min(b, v.shape[0] - 1)], a[min(b, a.shape[0] - 1)])
+
+
 @batch
 def motion_states(begin, end, model, states, coordinates, actuators, weights, tolerance, H, done):
     """H (states, x + nu, x + nu): Hessians of weights.q . d + weights.v . v + weights.a . a by (y, w, u).
@@ -34,20 +41,19 @@ def motion_states(begin, end, model, states, coordinates, actuators, weights, to
     p_y, p_w, nu, n = virtual_y.size, virtual_w.size, actuators.shape[1], model.ints[NV]
     columns = padded(p_y + p_w + nu)
     lower, moved, space = np.empty((p_w, columns)), np.empty((n, columns)), new_space(model, p_y, p_w, nu)
-    own, work = np.empty(linearize_size(model, p_y, p_w, nu)), np.empty(motion_hessian_size(model, p_y, p_w, nu))
+    solved, work = np.empty(linearize_size(model, p_y, p_w, nu)), np.empty(motion_hessian_size(model, p_y, p_w, nu))
     still, reads = np.zeros(n), np.zeros(model.ints[N_VIRTUAL])
     for b in range(begin, end):
         chosen = Coordinates(R_y[min(b, R_y.shape[0] - 1)], virtual_y, R_w[min(b, R_w.shape[0] - 1)], virtual_w)
         state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
-        found = linearize_in_place(model, state, chosen, actuators, tolerance, own, space)
+        found = linearize_in_place(model, state, chosen, actuators, tolerance, solved, space)
         done[b] = 1 if found[0] == OK and found[3] == OK else 0
         if done[b] == 0:
             continue
         complete_derivatives(SCALAR, p_y, actuators, space, lower, moved)
-        given = MotionWeights(
-            weights.q[min(b, weights.q.shape[0] - 1)], weights.v[min(b, weights.v.shape[0] - 1)],
-            weights.a[min(b, weights.a.shape[0] - 1)], still, reads, reads)
-        motion_hessian(model, state, chosen, given, own[first_place(own):], work, space, H[b])
+        own = weights_at(weights, b)
+        given = MotionWeights(own.q, own.v, own.a, still, reads, reads)
+        motion_hessian(model, state, chosen, given, solved[first_place(solved):], work, space, H[b])
 
 
 of_states = late(types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), group(

@@ -250,7 +250,8 @@ def _of_tasks(arm, solo, loop):
         yield call("ddp", robot, robot.home, np.zeros(robot.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, hessian="exact")
     sled = _sled()  # phases, phase changes, and active force limits of its contact
     phases, costs = [ld.Phase(["foot"], 1), ld.Phase([], 1), ld.Phase(["foot"], 1)], ld.Cost(R=1e-3, u=[50.0])
-    yield call("ddp", sled, sled.home, np.zeros(3), costs, phases, 1e-4)  # it hardly falls
+    for hessian in "gauss-newton", "exact":
+        yield call("ddp", sled, sled.home, np.zeros(3), costs, phases, 1e-4, hessian=hessian)  # it hardly falls
     yield "MPC", lambda: ld.MPC(sled, sled.home, np.zeros(3), costs, 2, 1e-4, method="midpoint", schedule=phases)
     # its constructor compiles all kernels
     yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)

@@ -20,6 +20,7 @@ from numba import types
 
 from liedyn.machine.compiled.by_address import placed, record
 from liedyn.machine.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
+from liedyn.motion.step_curvature import CURVATURE_ROOM
 from liedyn.tasks.planning.augmented_lagrangian import (
     next_penalty, update_cone_multipliers, update_gap_multipliers,
 )
@@ -27,7 +28,7 @@ from liedyn.tasks.planning.backward_pass import (
     BACKWARD_ROOM, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside, next_product,
     put_barrier,
 )
-from liedyn.tasks.planning.exact_hessian import CURVATURE_ROOM, add_step_hessians, leave_step_hessians
+from liedyn.tasks.planning.exact_hessian import add_step_hessians, leave_step_hessians
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.tasks.planning.forward_pass import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.tasks.planning.objective import COST_ROOM, OBJECTIVE, Knot, update_multipliers
@@ -134,7 +135,7 @@ def find_exact_changes(model, steps, objective, rooms, path, expansion, wanted):
     The model is that of Gauss and Newton otherwise.
     """
     if rooms.curvature.H.shape[0] > 0 and add_step_hessians(
-            model, steps, rooms.stages, rooms.curvature, path, expansion):
+            model, steps, rooms.stages, rooms.step, rooms.curvature, path, expansion):
         slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
         if slope < np.inf:
             return slope, curvature

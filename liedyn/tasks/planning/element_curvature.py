@@ -17,6 +17,7 @@ from numba import types
 from liedyn.linear.local import linearize_in_place, linearize_size, new_space
 from liedyn.linear.lower_rows import complete_derivatives
 from liedyn.linear.second.hessian import motion_hessian, motion_hessian_size
+from liedyn.linear.second.motion_states import WeighedMotion, weights_at
 from liedyn.linear.second.weighted_sums import MotionWeights
 from liedyn.linear.sensitivity.changes import Changes
 from liedyn.linear.sensitivity.element_sensitivity import Acting, element_variations_size, vary_elements
@@ -39,9 +40,9 @@ from liedyn.tasks.planning.local_spaces import STATES
 from liedyn.tasks.planning.step import COORDINATES
 
 Given = namedtuple("Given", "coordinates actuators tolerance weights")
-"""Coordinates and actuators of all states, the tolerance of ranks, and weights (states, nv) of the accelerations."""
+"""Coordinates and actuators of all states, the tolerance of ranks, and `WeighedMotion` of one state or all."""
 
-GIVEN = group(Given, COORDINATES, MATRIX, types.float64, MATRIX)
+GIVEN = group(Given, COORDINATES, MATRIX, types.float64, group(WeighedMotion, *[MATRIX] * 3))
 
 OneState = namedtuple("OneState", "mu on_q on_v by_q by_v F G R")
 """mu and the weights of displacements and velocities (nv); dtau/dq and dtau/dv (nv, nv); F (nv, z); G'' by (y, w, tau),
@@ -71,15 +72,15 @@ def bends_of(model, laws, n, x):
 
 
 @inline
-def put_weights(s, by_a, space, x):
-    """mu, and the weights of displacements and velocities that the forces of the elements give."""
+def put_weights(s, weights, space, x):
+    """mu, and the weights of displacements and velocities, with those that the forces of the elements give."""
     n = s.mu.size
     for j in range(n):
         s.mu[j] = 0.0
         for i in range(n):
-            s.mu[j] += by_a[i] * at(space.da, i, x + j)
+            s.mu[j] += weights.a[i] * at(space.da, i, x + j)
     for j in range(n):
-        s.on_q[j] = s.on_v[j] = 0.0
+        s.on_q[j], s.on_v[j] = weights.q[j], weights.v[j]
         for i in range(n):
             s.on_q[j] += s.by_q[i, j] * s.mu[i]
             s.on_v[j] += s.by_v[i, j] * s.mu[i]
@@ -187,10 +188,11 @@ def element_hessians(begin, end, model, states, given, elements, H, done):
         add_driven(elements.model, laws, elements.work, inputs, S)
         measured = taken(elements.model, elements.work)
         put_slopes(laws, 0.0, measured.x, measured.w, measured.out, bends.slopes)
-        put_weights(s, given.weights[b], space, x)
+        weights = weights_at(given.weights, b)
+        put_weights(s, weights, space, x)
         put_state_columns(s, space, p_y, x)
         s.F[:, x:] = S
-        motion_hessian(model, state, chosen, MotionWeights(s.on_q, s.on_v, given.weights[b], still, reads, reads),
+        motion_hessian(model, state, chosen, MotionWeights(s.on_q, s.on_v, weights.a, still, reads, reads),
                        own[first_place(own):], work, space, s.G)
         put_closed(s, x, H[b])
         subtract_bends(elements, measured.x, state, space, s, bends, (p_y, x), H[b])

@@ -11,18 +11,18 @@ iteration.
 """
 from numba import types
 
-from liedyn.machine.compiled.by_address import Address, contents
+from liedyn.machine.compiled.by_address import contents
 from liedyn.machine.compiled.jit import inline, late
 from liedyn.model.packed_records import MODEL
 from liedyn.motion.step_curvature import (
-    CURVATURE, all_done, put_hessians, put_motion_weights, put_stage_weights, put_step_hessian,
+    CURVATURE_ROOM, all_done, put_hessians, put_motion_weights, put_stage_weights, put_step_hessian,
 )
 from liedyn.tasks.planning.element_curvature import Given, element_hessians
 from liedyn.tasks.planning.element_forces import has_elements
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM
-from liedyn.tasks.planning.step import DISCRETISATION
-
-CURVATURE_ROOM = Address(CURVATURE)
+from liedyn.tasks.planning.phase_curvature import phase_hessians, put_touch_hessian, stop_all
+from liedyn.tasks.planning.phases import touches
+from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, in_phase
 
 
 @inline
@@ -46,7 +46,7 @@ def put_last(x, costate):
 
 @inline
 def add_to_cost(total, k, kept, x):
-    """Adds the Hessian of the step from knot k to l_xx, and puts its rows of inputs into by_u."""
+    """Adds the Hessian of the step from knot k to l_xx and by_u, and keeps what they were."""
     n, nu = x.lx.shape[1], x.lu.shape[1]
     for i in range(n):
         for j in range(n):
@@ -54,12 +54,13 @@ def add_to_cost(total, k, kept, x):
             x.lxx[k, i, j] += 0.5 * (total[i, j] + total[j, i])
     for c in range(nu):
         for j in range(n + nu):
-            x.by_u[k, c, j] = 0.5 * (total[n + c, j] + total[j, n + c])
+            kept[k, n + c, j] = x.by_u[k, c, j]
+            x.by_u[k, c, j] += 0.5 * (total[n + c, j] + total[j, n + c])
 
 
 @inline
-def leave_inputs(x):
-    """by_u = 0."""
+def clear_inputs(x):
+    """by_u = 0, where no limits of forces have put theirs there."""
     for k in range(x.by_u.shape[0]):
         for i in range(x.by_u.shape[1]):
             for j in range(x.by_u.shape[2]):
@@ -68,34 +69,44 @@ def leave_inputs(x):
 
 @inline
 def put_stage_hessians(model, d, states, begin, end, c):
-    """`put_hessians`, with force elements if there are any."""
+    """`put_hessians`, in phases or with force elements if there are any."""
+    if d.phases.counts.shape[0] > 0:
+        return phase_hessians(model, d, states, (d.phases.of_knot.size, begin, end), c)
     if not has_elements(d):
         return put_hessians(model, d, states, begin, end, c)
     put_motion_weights(d, begin, end, c)
-    given = Given(contents(d.coordinates), d.actuators, d.rank_tolerance, c.motion.a)
+    given = Given(contents(d.coordinates), d.actuators, d.rank_tolerance, c.motion)
     element_hessians(begin, end, model, states, given, contents(d.elements), c.H, c.done)
     return all_done(begin, end, c)
 
 
-@late(MODEL, DISCRETISATION, STAGE_ROOM, CURVATURE_ROOM, PATH, EXPANSION, returns=types.boolean)
-def add_step_hessians(model, d, r, c, path, x):
+@late(MODEL, DISCRETISATION, STAGE_ROOM, STEP_ROOM, CURVATURE_ROOM, PATH, EXPANSION, returns=types.boolean)
+def add_step_hessians(model, d, r, step, c, path, x):
     """Adds the Hessians of all steps to those of the cost, after `expand_steps` and `expand_costs`.
 
     Returns False, and adds nothing, if a state has none.
     """
     d, r, c, x = contents(d), contents(r), contents(c), contents(x)
     knots = path.q.shape[0]
-    leave_inputs(x)
+    if d.phases.cones.rows.size == 0:
+        clear_inputs(x)
+    if d.phases.counts.shape[0] > 0:
+        stop_all(c)
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):
-        put_stage_weights(d, r, c, k, knots, path.v[k])
+        if not touches(d, k):
+            put_stage_weights(in_phase(model, d, k)[1], r, c, k, knots, path.v[k])
         step_back(x, k, c.costate, r.x)
     for stage in range(d.method):
         if not put_stage_hessians(model, d, contents(r.states), stage * knots, (stage + 1) * knots - 1, c):
             return False
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):
-        put_step_hessian(d, r, c, k, knots, path.v[k])
+        if touches(d, k):
+            if not put_touch_hessian(model, d, step, contents(r.states), k, (r.found.K[k], r.found.C[k]), c):
+                return False
+        else:
+            put_step_hessian(in_phase(model, d, k)[1], r, c, k, knots, path.v[k])
         add_to_cost(c.total, k, c.kept, x)
         step_back(x, k, c.costate, r.x)
     return True
@@ -105,8 +116,11 @@ def add_step_hessians(model, d, r, c, path, x):
 def leave_step_hessians(c, x):
     """Takes the Hessians of all steps away from those of the cost."""
     c, x = contents(c), contents(x)
-    leave_inputs(x)
+    n = x.lx.shape[1]
     for k in range(c.kept.shape[0]):
-        for i in range(c.kept.shape[1]):
-            for j in range(c.kept.shape[2]):
+        for i in range(n):
+            for j in range(n):
                 x.lxx[k, i, j] = c.kept[k, i, j]
+        for i in range(n, c.kept.shape[1]):
+            for j in range(c.kept.shape[2]):
+                x.by_u[k, i - n, j] = c.kept[k, i, j]

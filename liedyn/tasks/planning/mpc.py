@@ -121,7 +121,7 @@ class MPC(Feedback, Travelling):
         Penalty of violated limits of states, per square of a unit: it is constant after the first plan. Default: the
         cost of the first plan, or the largest weight of the cost.
     hessian : {"gauss-newton", "exact"}
-        As for `ddp`: exact second derivatives of the steps, of trees and closed loops, without a schedule.
+        As for `ddp`.
 
     Attributes
     ----------

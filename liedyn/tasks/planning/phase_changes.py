@@ -177,6 +177,41 @@ def multipliers_of(rows):
     return outputs
 
 
+@inline_array
+def linearize_touch(model, steps, scratch, k, state, motions):
+    """What the derivatives of `touch` are made of, from a state (q, v) with motions N and X.
+
+    Returns the state after it, at rest under the forces M v-, and its local state space in the next phase, with the
+    multipliers of contacts as outputs, whose rank is -1 if there is none; derivatives of M v- by q, and M; and along
+    all of x the motions of y, which is that of the next phase, of all coordinates and of the forces.
+    """
+    (q, v), (N, X) = state, motions
+    n, m, rows = v.size, model.ints[N_ROWS], steps.phases.cones.rows
+    after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
+    work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    closed, e = owned_in_phase(model, steps, k + 1)
+    at_rest, p, w, v_after = PackedModel(closed.ints, steps.phases.rest), e.places.size, e.speeds.size, np.empty(n)
+    found = room_in(1, n, m, p, w, n, rows.size)
+    Y, dq, forces = np.zeros((p, 2 * n)), np.zeros((n, 2 * n)), np.zeros((n, 2 * n))
+    if not touch(model, steps, scratch, k, state, (after.q[0], v_after)):
+        return after, found, by_q, M, Y, dq, forces
+    rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, scratch.f_ext, work, scratch.tau, by_q, by_v, M)
+    for i in range(n):  # scratch.tau lacks the forces of armatures
+        after.tau[0, i] = 0.0
+        for j in range(n):
+            after.tau[0, i] += M[i, j] * v[j]
+    request = Request(
+        coordinates_in(n, e), np.eye(n), multipliers_of(rows), Tolerances(np.inf, steps.rank_tolerance))
+    one_by_one(0, 1, at_rest, after, request, found)
+    for i in range(p):
+        for j in range(n):
+            Y[i, j] = N[e.places[i], j]
+    add_times(found.K[0], Y, dq)
+    add_times(by_q, dq, forces)
+    add_times(M, X[:n], forces)
+    return after, found, by_q, M, Y, dq, forces
+
+
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, types.UniTuple(VECTOR, 2), types.UniTuple(MATRIX, 2), MATRIX,
       returns=types.boolean)
 @kernel
@@ -185,35 +220,11 @@ def put_touch_derivatives(model, steps, scratch, k, state, motions, A):
 
     In X the velocities are followed by the multipliers of contacts, which become those of the impulses.
     """
-    (q, v), (N, X) = state, motions
-    n, m = v.size, model.ints[N_ROWS]
-    after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
-    v_after = np.empty(n)
-    if not touch(model, steps, scratch, k, state, (after.q[0], v_after)):
-        return False
-    closed, e = owned_in_phase(model, steps, k + 1)
-    at_rest, p, w = PackedModel(closed.ints, steps.phases.rest), e.places.size, e.speeds.size
-    work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, scratch.f_ext, work, scratch.tau, by_q, by_v, M)
-    for i in range(n):  # scratch.tau lacks the forces of armatures
-        after.tau[0, i] = 0.0
-        for j in range(n):
-            after.tau[0, i] += M[i, j] * v[j]
-    rows = steps.phases.cones.rows
-    found = room_in(1, n, m, p, w, n, rows.size)
-    request = Request(
-        coordinates_in(n, e), np.eye(n), multipliers_of(rows), Tolerances(np.inf, steps.rank_tolerance))
-    one_by_one(0, 1, at_rest, after, request, found)
+    _, found, _, _, Y, _, forces = linearize_touch(model, steps, scratch, k, state, motions)
     if found.rank[0] < 0:
         return False
-    # y of the next phase is constant: Y by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-
-    Y, dq, forces, moved = np.zeros((p, 2 * n)), np.zeros((n, 2 * n)), np.zeros((n, 2 * n)), np.zeros((p + w, 2 * n))
-    for i in range(p):
-        for j in range(n):
-            Y[i, j] = N[e.places[i], j]
-    add_times(found.K[0], Y, dq)
-    add_times(by_q, dq, forces)
-    add_times(M, X[:n], forces)
+    e, n, X = owned_in_phase(model, steps, k + 1)[1], state[1].size, motions[1]
+    p, w, moved = e.places.size, e.speeds.size, np.zeros((e.entries.size, 2 * n))
     add_times(found.A[0], Y, moved)
     add_times(found.B[0], forces, moved)
     X[n:] = 0.0

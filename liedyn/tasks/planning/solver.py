@@ -91,13 +91,6 @@ def require_known(robot):
         raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
 
 
-def require_second_derivatives(robot, d):
-    """InputError if second derivatives of the steps are not known."""
-    if d.phases.counts.size > 0:
-        raise InputError("hessian='exact': second derivatives of steps are not known with phases of contacts, or "
-                         f"rolling, which {robot.name!r} has; take hessian='gauss-newton'")
-
-
 def coordinates_for(robot, q, independent):
     """Independent coordinates of the tree for the steps, in its order.
 
@@ -130,7 +123,7 @@ def groups_of(robot, places):
 @once
 def no_curvature(n, p, nu):
     """An empty `curvature_room`, which nobody writes to."""
-    return curvature_room(0, 0, n, p, nu)
+    return curvature_room(0, 0, n, p, nu, False)
 
 
 def first_slice(stages, size):
@@ -178,8 +171,6 @@ class Solver:
         self.discretisation = self._in_phases(q, counts, independent, limits) if (
             self.phases or not all_holonomic(self.robot)) else self._in_one(q, independent, limits)
         self.exact = one_of("hessian", hessian, HESSIANS) == HESSIANS[1]
-        if self.exact:
-            require_second_derivatives(robot, self.discretisation)
         self.set_objective(cost, limits)
         self.model = PackedModel(self.robot.packed.ints, self.robot.packed.floats.copy())
         p, nu, c = len(self.places), len(self.robot.actuator_names), len(self.limit_names)
@@ -195,7 +186,7 @@ class Solver:
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((9, N, nu))),
-            curvature_room(self.discretisation.method * (N + 1), N, n, p, nu) if self.exact else no_curvature(n, p, nu))
+            self._curvature_room(N, n, p, nu) if self.exact else no_curvature(n, p, nu))
         self.log, self._slices = None, Slices(first_slice(self.discretisation.method * N, n))
 
     def __getstate__(self):  # users' functions have addresses in this process only
@@ -249,6 +240,10 @@ class Solver:
         """[l_ux l_uu] of all steps, if forces of contacts are limited or steps have second derivatives."""
         has = self.exact or self.discretisation.phases.cones.rows.size > 0
         return np.zeros((steps, nu, x + nu) if has else (steps, 0, 0))
+
+    def _curvature_room(self, steps, n, p, nu):
+        d = self.discretisation
+        return curvature_room(d.method * (steps + 1), steps, n, p, nu, d.phases.counts.size > 0)
 
     def _elements(self):
         """Force elements, for the states at all stages of all steps."""
