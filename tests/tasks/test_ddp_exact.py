@@ -157,7 +157,7 @@ def test_a_cart_pole_swings_up_in_fewer_iterations(method):
     plain, exact = both_ways(cart_pole(), [0.0, 0.0], cost, start, method=method)
     assert plain.status == exact.status == "converged"
     assert exact.cost == pytest.approx(plain.cost, rel=1e-6) and exact.cost <= plain.cost
-    assert exact.iterations < 0.6 * plain.iterations
+    assert exact.iterations < 0.5 * plain.iterations  # 53 and 169
 
 
 @pytest.mark.parametrize("method", ["midpoint", "rk4"])
@@ -183,7 +183,7 @@ def double_pendulum(motors):
 
 
 @pytest.mark.parametrize("motors, steps, iterations", [
-    (("shoulder", "elbow"), 100, (88, 33)), (("shoulder",), 150, (99, 57))], ids=["both driven", "pendubot"])
+    (("shoulder", "elbow"), 100, (88, 25)), (("shoulder",), 150, (99, 46))], ids=["both driven", "pendubot"])
 def test_double_pendulums_swing_up(motors, steps, iterations):
     robot, start = double_pendulum(motors), 0.5 * np.random.default_rng(0).normal(size=(steps, len(motors)))
     cost = ld.Cost(Q=1e-3, R=1e-3, q=[np.pi, 0.0], terminal_Q=100.0)
@@ -233,9 +233,9 @@ def test_it_ends_as_newtons_method_does():
     cost = ld.Cost(Q=1e-3, R=1e-3, q=[0.0, np.pi], terminal_Q=100.0)
     start = 0.1 * np.random.default_rng(0).normal(size=(100, 1))
     found = ld.ddp(cart_pole(), [0.0, 0.0], np.zeros(2), cost, 100, 0.02, start=start, hessian="exact", iterations=600)
-    pushed = found.u + 1e-3 * np.random.default_rng(1).normal(size=found.u.shape)
+    pushed = found.u + 0.1 * np.random.default_rng(1).normal(size=found.u.shape)
     plain, exact = both_ways(cart_pole(), [0.0, 0.0], cost, pushed, tolerance=1e-12)
-    assert exact.iterations <= 4 and plain.iterations > 3 * exact.iterations
+    assert exact.iterations <= 4 and plain.iterations > 5 * exact.iterations  # 3 and 35
     assert exact.cost == pytest.approx(plain.cost, rel=1e-9)
 
 

@@ -55,6 +55,8 @@ MOST_DAMPED where none helped, and falls by DAMPED after a whole change."""
 PASSES, EXACT, SHARE = 50, 1e-3, 0.1
 """Most times that changes are found with limits of inputs; what those may add at the end: a part of the slope, or a
 share of the tolerance."""
+PARTS = 4
+"""Parts of the second derivatives of the steps that are tried, each half of the one before."""
 FIRST_TOLERANCE = 1e-3
 """Tolerance of the search before the first update of multipliers, which need not be exact; each next one is a hundred
 times smaller."""
@@ -80,12 +82,13 @@ Merit = namedtuple("Merit", "value slope weight gaps")
 Plans = namedtuple("Plans", "path trial expansion")
 """The plan, the one that is tried, and derivatives along the plan with the changes that they give."""
 
-Rooms = namedtuple("Rooms", "step stages cost backward forward box curvature")
-"""`curvature` is empty where second derivatives of the steps are not wanted."""
+Rooms = namedtuple("Rooms", "step stages cost backward forward box curvature other")
+"""`curvature`, and another plan that is tried, are empty where second derivatives of the steps are not wanted."""
 
 OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 4, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS, VECTOR)
-ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM, INPUT_BOX, CURVATURE_ROOM)
+ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM, INPUT_BOX, CURVATURE_ROOM,
+               PATH)
 
 
 @inline
@@ -130,17 +133,20 @@ def find_changes(objective, rooms, path, expansion, damping, curved, exact):
 
 @inline
 def find_exact_changes(model, steps, objective, rooms, path, expansion, wanted):
-    """`find_changes` with second derivatives of the steps, if they are wanted and the quadratic model has a minimum.
+    """`find_changes` with second derivatives of the steps, if they are wanted, and whether the model has some.
 
-    The model is that of Gauss and Newton otherwise.
+    Where it has no minimum they are halved, up to `PARTS` times, and left out at last.
     """
     if rooms.curvature.H.shape[0] > 0 and add_step_hessians(
             model, steps, rooms.stages, rooms.step, rooms.curvature, path, expansion):
-        slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
-        if slope < np.inf:
-            return slope, curvature
-        leave_step_hessians(rooms.curvature, expansion)
-    return find_changes(objective, rooms, path, expansion, *wanted)
+        for _ in range(PARTS):
+            slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
+            if slope < np.inf:
+                return slope, curvature, True
+            leave_step_hessians(rooms.curvature, expansion, 0.5)
+        leave_step_hessians(rooms.curvature, expansion, 0.0)
+    slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
+    return slope, curvature, False
 
 
 @inline
@@ -195,7 +201,9 @@ def gap_weight(weight, slope, curvature, gaps):
 
 @inline
 def line_search(model, steps, objective, plans, rooms, merit, halvings):
-    """(part of the change that is taken, cost and violation after it), 0 if there is none; plans.trial is the new plan.
+    """(part of the change that is taken, cost, violation and fall of the merit after it), 0 if there is none.
+
+    plans.trial is the new plan.
     """
     path, trial, expansion = plans
     alpha = 1.0
@@ -207,9 +215,31 @@ def line_search(model, steps, objective, plans, rooms, merit, halvings):
         if made == path.q.shape[0]:
             after = cost + added + merit.weight * (1.0 - alpha) * merit.gaps
             if after - merit.value <= ARMIJO * alpha * (merit.slope - merit.weight * merit.gaps):
-                return alpha, cost, worst
+                return alpha, cost, worst, merit.value - after
         alpha *= 0.5
-    return 0.0, np.inf, np.inf
+    return 0.0, np.inf, np.inf, 0.0
+
+
+@inline
+def better_step(model, steps, objective, plans, rooms, merit, halvings, wanted):
+    """`line_search` and the slope; where Newton's change is shortened, of that of Gauss and Newton if the merit falls
+    more along it: far from an optimum the second derivatives may promise too much.
+
+    wanted = (whether the change is Newton's, what `find_changes` is asked for).
+    """
+    path, trial, expansion = plans
+    newton = line_search(model, steps, objective, plans, rooms, merit, halvings)
+    if newton[0] == 1.0 or not wanted[0]:
+        return newton, merit.slope
+    copy_path(trial, rooms.other)
+    leave_step_hessians(rooms.curvature, expansion, 0.0)
+    slope, _ = find_changes(objective, rooms, path, expansion, *wanted[1])
+    other = line_search(model, steps, objective, plans, rooms,
+                        Merit(merit.value, slope, merit.weight, merit.gaps), halvings)
+    if other[3] > newton[3]:
+        return other, slope
+    copy_path(rooms.other, trial)
+    return newton, merit.slope
 
 
 @inline
@@ -315,8 +345,8 @@ def search(model, steps, objective, plans, rooms, options, log):
         if made < knots or not cost + added < np.inf:
             return SINGULAR
         size, last = abs(cost) + abs(added), iteration == options.iterations
-        wanted = memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size
-        slope, curvature = find_exact_changes(model, steps, objective, rooms, path, expansion, wanted)
+        asked = memory[DAMPING], gaps > 0.0, SHARE * options.tolerance * size
+        slope, curvature, exact = find_exact_changes(model, steps, objective, rooms, path, expansion, asked)
         write_down(log, iteration, cost, gaps, worst, slope)
         memory[CLOSED] = 1.0 if gaps <= CLOSED_GAPS else 0.0
         wanted = tolerance_of(options, added, memory)
@@ -341,7 +371,8 @@ def search(model, steps, objective, plans, rooms, options, log):
             return ITERATIONS
         memory[GAP_WEIGHT] = gap_weight(memory[GAP_WEIGHT], slope, curvature, gaps)
         merit = Merit(cost + added + memory[GAP_WEIGHT] * gaps, slope, memory[GAP_WEIGHT], gaps)
-        alpha, cost, worst = line_search(model, steps, objective, plans, rooms, merit, options.halvings)
+        (alpha, cost, worst, _), slope = better_step(
+            model, steps, objective, plans, rooms, merit, options.halvings, (exact, asked))
         log.step[iteration - 1] = alpha
         stuck = is_below_rounding(alpha, slope, size, memory)
         moved = alpha > 0.0

@@ -6,8 +6,8 @@ The costate of a plan is the gradient of the cost to go by the state at a knot,
 
 As it does not depend on the changes that are searched for, the Hessians of all steps are one batch, before the backward
 pass. They are added to the second derivatives of the cost, so that the quadratic model of the backward pass is that of
-Newton's method (Dunn and Bertsekas 1989). Far from an optimum it may have no minimum: then they are left out of that
-iteration.
+Newton's method (Dunn and Bertsekas 1989). Far from an optimum it may have no minimum: then a smaller part of them is
+added, down to none, which is the method of Gauss and Newton.
 """
 from numba import types
 
@@ -112,15 +112,15 @@ def add_step_hessians(model, d, r, step, c, path, x):
     return True
 
 
-@late(CURVATURE_ROOM, EXPANSION)
-def leave_step_hessians(c, x):
-    """Takes the Hessians of all steps away from those of the cost."""
+@late(CURVATURE_ROOM, EXPANSION, types.float64)
+def leave_step_hessians(c, x, part):
+    """Leaves only a part of what the Hessians of all steps have added to those of the cost."""
     c, x = contents(c), contents(x)
     n = x.lx.shape[1]
     for k in range(c.kept.shape[0]):
         for i in range(n):
             for j in range(n):
-                x.lxx[k, i, j] = c.kept[k, i, j]
+                x.lxx[k, i, j] = c.kept[k, i, j] + part * (x.lxx[k, i, j] - c.kept[k, i, j])
         for i in range(n, c.kept.shape[1]):
             for j in range(c.kept.shape[2]):
-                x.by_u[k, i - n, j] = c.kept[k, i, j]
+                x.by_u[k, i - n, j] = c.kept[k, i, j] + part * (x.by_u[k, i - n, j] - c.kept[k, i, j])

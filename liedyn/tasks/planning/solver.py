@@ -186,7 +186,8 @@ class Solver:
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((9, N, nu))),
-            self._curvature_room(N, n, p, nu) if self.exact else no_curvature(n, p, nu))
+            self._curvature_room(N, n, p, nu) if self.exact else no_curvature(n, p, nu),
+            Path(*(np.zeros_like(each) if self.exact else np.zeros((0, each.shape[1])) for each in self.path)))
         self.log, self._slices = None, Slices(first_slice(self.discretisation.method * N, n))
 
     def __getstate__(self):  # users' functions have addresses in this process only
