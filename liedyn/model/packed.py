@@ -114,8 +114,9 @@ def constraints_of(model):
 
 def _records(model, count, ints_at, ints_size, floats_at, floats_size):
     ints, floats = model
-    return tuple(x[ints[at]:ints[at] + ints[count] * size].reshape(-1, size) for x, at, size in (
-        (ints, ints_at, ints_size), (floats, floats_at, floats_size)))
+    first, start, n = ints.item(ints_at), ints.item(floats_at), ints.item(count)
+    return (ints[first:first + n * ints_size].reshape(n, ints_size),
+            floats[start:start + n * floats_size].reshape(n, floats_size))
 
 
 def pack(model, tree):

@@ -20,7 +20,8 @@ from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.kinds import CABLE, DRY_FRICTION
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_FRICTION, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF,
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_I, LOOP_KIND, LOOP_LIMIT, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE,
+    LOOPS_AT, N_LOOPS, N_ROWS, OFF,
     ON, OPEN, SLIDING, constraints_of, event_of_cable,
 )
 
@@ -113,7 +114,8 @@ def contacts_of(robot, model):
 
 def statuses(model):
     """A view of the status of every constraint."""
-    return constraints_of(model)[0][:, LOOP_ACTIVE]
+    first, count = model.ints.item(LOOPS_AT), model.ints.item(N_LOOPS)
+    return model.ints[first + LOOP_ACTIVE:first + count * LOOP_I:LOOP_I]
 
 
 def put_statuses(status, contacts, closed, to=ON):

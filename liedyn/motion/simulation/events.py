@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 
 from liedyn.machine.arguments import between, flag, floats, names, non_negative, number
 from liedyn.machine.errors import InputError, said, shown
-from liedyn.mechanics.contact.contact_state import DEEPEST, place_on, surfaces_that_end
-from liedyn.model.packed import LOOP_ACTIVE, OFF, OPEN, constraints_of
+from liedyn.mechanics.contact.contact_state import DEEPEST, place_on, statuses, surfaces_that_end
+from liedyn.model.packed import OFF, OPEN
 from liedyn.model.travel import Travelling
 
 TIME_TOLERANCE = 1e-12
@@ -125,11 +125,10 @@ def edges(robot):
 
 def leave_surfaces(robot, model, q):
     """Switches the contacts in `model` off that are beyond the edge at q, or below the surface."""
-    records, _ = constraints_of(model)
     for k in surfaces_that_end(robot):
-        inside, gap = place_on(robot, k, q)
-        if records[k, LOOP_ACTIVE] == OPEN and (inside < 0.0 or gap < -DEEPEST):
-            records[k, LOOP_ACTIVE] = OFF
+        (inside, gap), status = place_on(robot, k, q), statuses(model)
+        if status[k] == OPEN and (inside < 0.0 or gap < -DEEPEST):
+            status[k] = OFF
 
 
 def crosses(before, after, direction):

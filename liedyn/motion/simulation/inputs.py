@@ -42,7 +42,7 @@ class Inputs:
             raise InputError("give tau or u, not both: u are the forces of the actuators, tau those of all coordinates")
         name, given = ("u", u) if u is not None else ("tau", tau)
         given, df = feedback.split(name, given)
-        self.sampling = None
+        self.sampling, self.robot = None, robot
         self.direct = u is None
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.tree_actuators.copy() if u is not None else np.eye(robot.nv)
@@ -50,8 +50,6 @@ class Inputs:
         self.driven = elements.laws.inputs if u is not None else NO_ELEMENTS.laws.inputs
         self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
         self.functions = {} if robot.elements is None else dict(robot.elements.functions)
-        self.names = [f"{name} of {each!r}" for each in (
-            robot.actuator_names if u is not None else robot.velocity_names)]
         if isinstance(given, Sampled):
             self.sampling = Sampling(name, given, size, grid)
             self.table[0] = self.sampling.initial
@@ -68,6 +66,12 @@ class Inputs:
                 self.derivative = self.functions[what].address
         elif given is not None:
             self.table = _table(name, given, size, grid.steps)
+
+
+    @property
+    def names(self):
+        names = self.robot.velocity_names if self.direct else self.robot.actuator_names
+        return [f"{'tau' if self.direct else 'u'} of {each!r}" for each in names]
 
 
 def _table(name, given, size, steps):

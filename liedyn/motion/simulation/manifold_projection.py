@@ -58,6 +58,9 @@ ITERATIONS = 30
 FALLEN = 0.5
 """Fraction of its first value at which the last pivot requires a new choice: early, because choosing costs little and
 the error of a step grows with the slopes of the dependent coordinates."""
+CONSISTENT = 1e-6
+"""Largest residual [rad, sizes of the mechanism] of a state on the manifold, and velocity residual relative to the
+speeds, if any is above 1 rad/s."""
 ROUNDING = 1e-15
 """A closure error [rad, sizes of the mechanism] that is a few units of rounding."""
 
@@ -90,12 +93,23 @@ def nearest_of_chain(model, settings, work, left):
 
 @kernel_in_place
 def constraint_state(model, work, q, v):
-    """work.residual, work.G, work.psi at (q, v)."""
+    """work.residual, work.G, work.psi at (q, v).
+
+    Returns True if all rows are finite, and the state violates none of them by more than `CONSISTENT`.
+    """
     world_positions(SCALAR, model, q, work.world)
     residual_rows(model, q, work.world, work.residual)
     jacobian_rows(model, q, work.world, work.G)
     world_velocities(SCALAR, model, v, work.world)
     velocity_rows(model, q, v, work.world, work.psi)
+    for k in range(work.psi.size):
+        size = CONSISTENT * work.row_sizes[k]
+        if not (abs(work.residual[k]) <= size and abs(work.psi[k]) <= size):
+            return False
+        for j in range(v.size):
+            if not np.isfinite(work.G[k, j]):
+                return False
+    return True
 
 
 @inline

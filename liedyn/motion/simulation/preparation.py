@@ -25,17 +25,15 @@ from liedyn.motion.simulation.events import Event
 from liedyn.motion.simulation.gaps import row_states
 from liedyn.motion.simulation.integrators import METHODS
 from liedyn.motion.simulation.integrators.method import Method
-from liedyn.motion.simulation.manifold_projection import constraint_state, project_positions, project_velocities
+from liedyn.motion.simulation.manifold_projection import (
+    CONSISTENT, constraint_state, project_positions, project_velocities,
+)
 from liedyn.motion.simulation.workspace import FORMULATIONS, MINIMAL, STABILISATIONS, Settings
 
 if TYPE_CHECKING:
     from liedyn.mechanics.contact.contact_state import Contacts
     from liedyn.motion.simulation.inputs import Inputs
     from liedyn.motion.simulation.workspace import Work
-
-CONSISTENT = 1e-6
-"""Largest residual [rad, sizes of the mechanism] of an initial state on the manifold, and velocity residual relative
-to the speeds, if any is above 1 rad/s."""
 
 MOST_ROWS = 4
 """Largest number of rows of a one-sided constraint."""
@@ -70,6 +68,9 @@ class Baumgarte:
     def __post_init__(self) -> None:
         for key in ("alpha", "beta"):
             object.__setattr__(self, key, number(key, getattr(self, key)))
+
+
+NO_FEEDBACK = Baumgarte(0.0, 0.0)
 
 
 def one_state(owner, robot, q0, v0):
@@ -115,7 +116,7 @@ def scheme_of(method, formulation, stabilisation, sigma=0.0):
     """The `Scheme` of the user's options; `sigma` counts for formulation "unified" only."""
     if not isinstance(method, Method):
         method = METHODS[one_of("method", method, METHODS)]
-    pull = Baumgarte(0.0, 0.0)
+    pull = NO_FEEDBACK
     if isinstance(stabilisation, Baumgarte) or isinstance(stabilisation, str) and stabilisation == "baumgarte":
         stabilisation, pull = "baumgarte", stabilisation if isinstance(stabilisation, Baumgarte) else Baumgarte()
     one_of("formulation", formulation, FORMULATIONS)
@@ -132,7 +133,7 @@ def scheme_of(method, formulation, stabilisation, sigma=0.0):
 def settings_of(robot, scheme, contacts, inputs, pushed, energy, bounds=USUAL):
     """Settings from checked options; `pushed`: there are external wrenches."""
     method, formulation, stabilisation, pull, sigma = scheme
-    rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
+    rubs = len(contacts.index) > 0 and bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
     if rubs and formulation == "momenta":
         raise InputError(f"friction needs the normal forces, which formulation 'momenta' does not compute: constraint "
                          f"{contacts.names[int(np.argmax((contacts.count > 1) & (contacts.friction > 0.0)))]!r}")
@@ -182,8 +183,8 @@ def one_sided(robot, model, unilateral, events):
     row is no gap can open, but do not close again by themselves (`have_gaps`).
     """
     signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(names("unilateral", unilateral), 1)
-    every, (records, numbers) = robot.model.loops + robot.model.constraints, constraints_of(model)
     for name, sign in signs.items():
+        every, (records, numbers) = robot.model.loops + robot.model.constraints, constraints_of(model)
         k = robot.constraint_index(name)
         if number(f"sign of unilateral constraint {name!r}", sign) not in (-1, 1):
             raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {shown(sign)}")
@@ -260,7 +261,9 @@ def prepare_start(robot, model, settings, work, q, v, start):
     if start == "as given" or not len(work.psi):
         return
     closed = True
-    constraint_state(model, work, q, v)
+    if constraint_state(model, work, q, v) and start == "check":
+        raise_errors(robot.functions)
+        return
     require_rows(robot, (), work.G[None], work.psi[None])
     if start == "project":
         closed = project_positions(model, settings, work, q)

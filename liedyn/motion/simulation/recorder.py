@@ -14,7 +14,6 @@ from liedyn.mechanics.tree.energy import kinetic_energy_states, potential_energy
 from liedyn.model.packed import N_ROWS, OFF, PackedModel
 from liedyn.motion.simulation.gaps import row_states
 from liedyn.motion.simulation.manifold_projection import constraint_state
-from liedyn.motion.simulation.preparation import CONSISTENT
 from liedyn.motion.simulation.trajectory import Trajectory
 from liedyn.motion.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK, TABLE
 
@@ -33,27 +32,27 @@ def is_conservative(run):
     x, o = run.x, run.o
     if run.integrator.stepping or run.settler is not None:  # impacts happen within their steps
         return False
-    if o.input_kind != TABLE or run.inputs.sampling is not None or x.table.any() or x.damping.any() or o.all_power:
+    if o.input_kind != TABLE or run.inputs.sampling is not None or o.all_power:
+        return False
+    if np.count_nonzero(x.table) or np.count_nonzero(x.damping):
         return False
     if run.robot.elements is not None and not run.robot.elements.conservative:
         return False
     if o.rate == o.stiffness == 0.0:
         return True
-    constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
-    return bool((np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
+    return constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
 
 
 class EnergyCheck:
     """Checks the rows of a run as they are computed, if not all are recorded, and warns at the end."""
 
     def __init__(self, run):
-        self.run, self.on, self.parts = run, is_conservative(run), []
+        self.on, self.every, self.parts = is_conservative(run), run.recorder.every, []
 
-    def look(self, last):
+    def look(self, robot, rows, last):
         """Checks rows 0 to `last`, each a step from the one before."""
-        if self.on and last > 0 and self.run.recorder.every > 1:
-            rows = self.run.rows
-            energies = energies_at(self.run.robot, rows.q[:last + 1], rows.v[:last + 1])
+        if self.on and last > 0 and self.every > 1:
+            energies = energies_at(robot, rows.q[:last + 1], rows.v[:last + 1])
             self.parts.append(_steps(rows.t[:last + 1], *energies, rows.scalars[:last + 1, CONDITION]))
 
     def warn(self, trajectory):
@@ -64,7 +63,10 @@ class EnergyCheck:
         ConditionWarning
             Gives the number of steps, the worst one, its time and condition number; or how much the energy has grown.
         """
-        if self.on and self.run.recorder.every == 1:
+        if self.on and self.every == 1:
+            energy = trajectory.energy
+            if np.abs(energy[1:] - energy[:-1]).sum() <= NOTICEABLE * trajectory.kinetic.max(initial=0.0):
+                return  # far from any warning, whatever the steps are
             self.parts = [_steps(trajectory.t, trajectory.kinetic, trajectory.potential, trajectory.condition)]
         if not self.parts:
             return
@@ -78,7 +80,7 @@ class EnergyCheck:
         growth = np.cumsum(changes).max()
         if not (wrong.any() or growth > max(GROWTH * peak, noise)):
             return
-        worst, name = int(size.argmax()), self.run.robot.name
+        worst, name = int(size.argmax()), trajectory.robot
         text = (f"the step of {name!r} to t = {times[worst]:.9g} s changes the energy by "
                 f"{changes[worst]:.3g} J (condition number {conditions[worst]:.3g})")
         if wrong.any():
@@ -120,29 +122,31 @@ class Recorder:
 
     def add(self, rows, first, last, status):
         """Rows first to last, both included, one per step; `status` of the constraints, for all rows or for each."""
-        keep = np.arange(first, last + 1)
-        chosen = (self.steps + keep - first) % self.every == 0
+        begin = -self.steps % self.every
         self.steps += last + 1 - first
-        self._put(rows, keep[chosen], status[chosen] if status.ndim == 2 else status)
+        self._put(rows, slice(first + begin, last + 1, self.every),
+                  status[begin::self.every] if status.ndim == 2 else status)
 
     def add_always(self, rows, k, status):
         """Stores row k whatever its number: the two rows of an event, and the last one."""
-        self._put(rows, np.array([k]), status)
+        self._put(rows, slice(k, k + 1), status)
 
     def _put(self, rows, keep, status):
-        if len(keep):
-            columns, statuses = (rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars), np.empty(
-                (len(keep), status.shape[-1]), status.dtype)
+        if len(t := rows.t[keep].copy()):
+            statuses = np.empty((len(t), status.shape[-1]), status.dtype)
             statuses[:] = status
-            self.blocks.append((*(column[keep] for column in columns), statuses))
+            columns = rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars
+            self.blocks.append((t, *(column[keep].copy() for column in columns), statuses))
 
     def last_time(self):
         return self.blocks[-1][0][-1] if self.blocks else None
 
     def trajectory(self, robot):
         """The trajectory of all rows stored so far."""
+        if len(self.blocks) > 1:
+            self.blocks = [[np.concatenate(column) for column in zip(*self.blocks)]]
         if self.blocks:
-            t, q, v, a, tau, lam, scalars, active = (np.concatenate(column) for column in zip(*self.blocks))
+            t, q, v, a, tau, lam, scalars, active = self.blocks[0]
         else:
             m = int(robot.packed.ints[N_ROWS])
             t, q, v, lam, scalars = np.empty(0), *(np.empty((0, n)) for n in (robot.nq, robot.nv, m, 4))
@@ -151,7 +155,7 @@ class Recorder:
         if len(t):
             residual = row_states(PackedModel(robot.packed.ints.copy(), robot.packed.floats.copy()),
                                   np.ascontiguousarray(active), t, q, v)
-        position, velocity = (np.abs(rows).max(axis=1, initial=0.0) for rows in residual)
+        position, velocity = (np.maximum.reduce(np.abs(rows), axis=1, initial=0.0) for rows in residual)
         condition, input_work, other_work = (scalars[:, k].copy() for k in (CONDITION, INPUT_WORK, OTHER_WORK))
         return Trajectory(
             t, q, v, a, tau, lam, active > OFF, active, kinetic, potential, input_work, other_work, position, velocity,

@@ -3,6 +3,9 @@
 The compiled loops know nothing of events. They fill a block of rows; guards are then evaluated on these rows, the first
 crossing is located by repeating its step with a fraction of its length, and the rows after it are discarded.
 """
+from collections import defaultdict
+from functools import cached_property
+
 import numpy as np
 
 from liedyn.machine.compiled.slices import Slices
@@ -24,7 +27,8 @@ from liedyn.motion.simulation.preparation import have_gaps
 from liedyn.motion.simulation.singular_passages import Passages
 from liedyn.motion.simulation.contacts_of_run import SHORTEST, SMALLEST, Surfaces, Unreachable
 from liedyn.motion.simulation.workspace import (
-    DIVERGED, FAILED, INPUT_WORK, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK, SINGULAR, copy_row, make_rows,
+    DIVERGED, FAILED, FREE_ENERGY, INPUT_WORK, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK, SINGULAR,
+    copy_row, make_rows,
 )
 
 LARGEST = 4096
@@ -51,7 +55,8 @@ class Run(Surfaces):
         The object that makes the steps, and the one that continues where impacts accumulate, until contacts have
         settled, or None. Each has ``step``, its usual step; ``restart(run)``, called after row 0 has changed;
         ``advance(run, count, known)``, which fills rows from row 0 on and returns (status, last complete row);
-        ``within(run, k, t)``, which writes the state at a time between rows k and k + 1 to ``run.single``.
+        ``within(run, k, t)``, which writes the state at a time between rows k and k + 1 to ``run.single``;
+        ``completes``, true if `advance` completes row 0 unless it is `known`.
     events : sequence of Event
     recorder : Recorder
     progress : Progress
@@ -65,21 +70,35 @@ class Run(Surfaces):
         self.events, self.contacts, self.inputs = events, contacts, inputs
         self.recorder, self.progress = recorder, progress
         self.functions = inputs.functions | robot.functions
-        self.rows, self.single = make_rows(robot, SMALLEST + 1), make_rows(robot, 2)
+        self.rows = make_rows(robot, SMALLEST + 1)
         self.rows.t[0] = self.integrator.grid.start
         self.rows.q[0], self.rows.v[0] = start
         self.rows.a[0] = np.nan
         self.chunk, self.known, self.ended, self.slices = SMALLEST, False, False, Slices(SMALLEST)
-        self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
+        self.energy_at_no_work = 0.0 if settings.energy == FREE_ENERGY else self.energy(*start)
         self.held, self.times, self.impacts = {}, [], {}
-        self.have_gaps = have_gaps(robot)[contacts.index]
         # true for contacts apart from their surface, or leaving it
         self.flies = np.ones(len(contacts.index), dtype=bool)
-        self.grip_limit, self.turned = np.full(len(contacts.index), PULL), np.full(len(contacts.index), -np.inf)
-        self.equations, self.redundant = equations(model, contacts), False
+        self.grip_limit, self.turned = defaultdict(lambda: PULL), defaultdict(lambda: -np.inf)
+        self.redundant = False
         self.direction = np.zeros((len(contacts.index), 3))
-        self.row_directions = np.zeros((1, len(contacts.index), 3))
-        self.passages, self.energy_check = Passages(self), EnergyCheck(self)
+        self.row_directions = self.direction[None].copy()
+        self.passages, self.energy_check = Passages(), EnergyCheck(self)
+
+    @cached_property
+    def single(self):
+        """Two rows for states between those of the run."""
+        return make_rows(self.robot, 2)
+
+    @cached_property
+    def have_gaps(self):
+        """For each contact, true if its first residual is a gap."""
+        return have_gaps(self.robot)[self.contacts.index]
+
+    @cached_property
+    def equations(self):
+        """A mask of the rows that are no contacts'."""
+        return equations(self.packed, self.contacts)
 
     def energy(self, q, v):
         """T + V [J]."""
@@ -138,7 +157,11 @@ class Run(Surfaces):
 
     def _begin(self):
         """Completes the first row; treats contacts that touch at the start, and guards that are zero there and move
-        on."""
+        on. Where there is nothing of the kind, the first block does so."""
+        if self.integrator.completes and not (
+                self.events or len(self.contacts.index) or self.functions or self.inputs.sampling):
+            self._set_out()
+            return
         if self.inputs.sampling is not None:
             self.inputs.sampling.act(self.rows.t[0], self.rows.q[0], self.rows.v[0], self.x.table[0])
         if len(self.contacts.index) and not self.integrator.stepping:
@@ -163,12 +186,17 @@ class Run(Surfaces):
         if at_once:
             self._instant(at_once, ())
 
-    def restart(self):
-        """Completes row 0 after its state has been set: targets, minimal coordinates, accelerations."""
+    def _set_out(self):
+        """Targets, minimal coordinates, directions and inputs for the state in row 0."""
         refresh(self.packed, self.rows.t[0])
         self.x.pivots[:] = 1.0, 0.0  # choose the minimal coordinates anew
-        self.put_directions()
+        if len(self.contacts.index):
+            self.put_directions()
         self.integrator.restart(self)
+
+    def restart(self):
+        """Completes row 0 after its state has been set."""
+        self._set_out()
         if self.integrator.stepping and np.isfinite(self.rows.a[0]).all():  # forces are those of the last step
             self.known = True
             return
@@ -247,6 +275,8 @@ class Run(Surfaces):
             copy_row(before, 0, self.rows, 0)
         with self.slices.timed(count):
             status, done = self.integrator.advance(self, count, self.known)
+        if status != OK and done == 0 and not np.isfinite(self.rows.a[0]).all():
+            status = NOT_FINITE
         done = max(done, 0)
         failed = [function.failure.t for function in self.functions.values() if function.failure]
         if failed:
@@ -371,9 +401,9 @@ class Run(Surfaces):
         if self.integrator.stepping:
             self.recorder.add(self.rows, 1, k, steps_of_contacts(self, k))
         else:
-            self.recorder.add(self.rows, 1, k, statuses(self.packed))
-            self.passages.look(k)
-            self.energy_check.look(k)
+            self.recorder.add(self.rows, min(self.recorder.steps, 1), k, statuses(self.packed))
+            self.passages.look(self, k)
+            self.energy_check.look(self.robot, self.rows, k)
         copy_row(self.rows, k, self.rows, 0)
 
     def count_event(self, names):

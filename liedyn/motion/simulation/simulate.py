@@ -198,10 +198,10 @@ def simulate(robot: Robot, q0: ArrayLike, v0: ArrayLike, t_final: float,
         require_contacts_can_be_kept(contacts, method, stabilisation)
         x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")
         # the work of targets is known to the accuracy of its integral only: it gives no bound of the energy
-        moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
+        bounded = len(contacts.index) > 0 and not constraints_of(model)[0][:, LOOP_TARGET].any()
         settings = settings_of(
             robot, scheme, contacts, inputs, len(forces) > 0,
-            WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
+            WANTED_ENERGY if energy else BOUNDED_ENERGY if bounded else FREE_ENERGY,
             Bounds(tolerance, rank_tolerance, largest_speed))
         return ReadyRun(model, settings, x, contacts, inputs)
 

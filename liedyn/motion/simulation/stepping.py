@@ -26,9 +26,9 @@ from liedyn.model.packed_records import MODEL
 from liedyn.motion.simulation.coupler_force import MOST_COUPLERS, NUMBERS, add_coupling, coupling_size
 from liedyn.motion.simulation.inputs import Inputs
 from liedyn.motion.simulation.integrators.moreau import DEEPEST, Moreau
-from liedyn.motion.simulation.manifold_projection import constraint_state
+from liedyn.motion.simulation.manifold_projection import CONSISTENT, constraint_state
 from liedyn.motion.simulation.preparation import (
-    CONSISTENT, one_sided, private_model, require_sense, scheme_of, settings_of,
+    one_sided, private_model, require_sense, scheme_of, settings_of,
 )
 from liedyn.motion.simulation.workspace import (
     FREE_ENERGY, OK, SETTINGS, WORK, Rows, Settings, Work, make_rows, make_work,

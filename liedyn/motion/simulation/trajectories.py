@@ -112,10 +112,10 @@ class Trajectories:
         if self._runs[number] is None and self._labels is None:
             raise InputError(f"run {self._index(number)} was not made: the batch was interrupted")
         if self._runs[number] is None:
-            status = np.broadcast_to(self._labels["status"], (len(self._times), len(self._labels["status"])))
+            status = np.tile(self._labels["status"], (len(self._times), 1))
             recorder = Recorder(1, {name: self._labels[name] for name in ("method", "formulation", "stabilisation")})
-            recorder.blocks.append((self._times, *(getattr(self._found, name)[number] for name in COLUMNS),
-                                    self._found.scalars[number], status))
+            columns = (getattr(self._found, name)[number].copy() for name in (*COLUMNS, "scalars"))
+            recorder.blocks.append((self._times.copy(), *columns, status))
             self._runs[number] = recorder.trajectory(self._robot)
         return self._runs[number]
 

@@ -166,19 +166,20 @@ class Rows(NamedTuple):
 def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
     """Scratch arrays of a run by a method with `stages` stages, in momenta or not."""
     elements, actuators = robot.elements or NO_ELEMENTS, inputs.actuators
-    own = dict(
-        f_ext=f_ext.copy(), table=inputs.table, actuators=actuators,
-        drives=np.hstack([actuators, np.eye(robot.nv)]) if robot.elements else actuators,
-        friction=make_sliding_work(robot, contacts), element_work=room_for(elements.packed),
-        laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
-        elements=elements.packed._replace(floats=elements.packed.floats.copy()))
-    blank = _blank_work(robot, len(inputs.names), stages, in_momenta)
-    return Work._make([None if x is None else x.copy() for x in blank])._replace(**own)
+    packed, laws, drives = elements.packed, elements.laws, actuators
+    if robot.elements:
+        laws = laws._replace(numbers=laws.numbers.copy(), inputs=inputs.driven)
+        packed, drives = packed._replace(floats=packed.floats.copy()), np.hstack([actuators, np.eye(robot.nv)])
+    blank = _blank_work(robot, inputs.table.shape[1], stages, in_momenta)
+    return Work(
+        f_ext=f_ext.copy(), table=inputs.table, actuators=actuators, drives=drives,
+        friction=make_sliding_work(robot, contacts), elements=packed, laws=laws, element_work=room_for(packed),
+        **{name: x.copy() for name, x in blank.items()})
 
 
 @remembered
 def _blank_work(robot, nu, stages, in_momenta):
-    """The arrays of `make_work` that are the same for all runs; None for the others."""
+    """The arrays of `make_work` that are the same for all runs, by name."""
     n, m, nq = robot.nv, int(robot.packed.ints[N_ROWS]), robot.nq
     links, of_elements = int(robot.packed.ints[N_LINKS]), n if robot.elements else 0
     every, holonomic = np.ones((2, m), np.int64)
@@ -191,11 +192,10 @@ def _blank_work(robot, nu, stages, in_momenta):
         sizes=(2, m), residual=m, psi=m, q_stage=nq, step=nq, q_rate=(stages, nq), v_stage=n, a_stage=(stages, n),
         lam_stage=m, power=(stages, 2), number=1,
         momenta=(4 + 3 * m if in_momenta else 0, n))
-    known = dict.fromkeys(Work._fields) | {name: np.zeros(shape) for name, shape in shapes.items()}
-    return Work(**known | dict(
+    return {name: np.zeros(shape) for name, shape in shapes.items()} | dict(
         every=every, holonomic=holonomic, slopes=np.zeros((2, of_elements, of_elements)), pivots=np.ones(2),
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
-        order=np.zeros(max(m, n), np.int64), row_sizes=row_sizes(robot), nearest=np.array([0.0, np.inf])))
+        order=np.zeros(max(m, n), np.int64), row_sizes=row_sizes(robot), nearest=np.array([0.0, np.inf]))
 
 
 def make_rows(robot, count):

@@ -96,7 +96,7 @@ class SciPySolver:
         rtol, atol, max_step.
     """
 
-    stepping = False
+    stepping = completes = False
 
     def __init__(self, solver, grid, on_grid, options):
         self.kind, self.grid, self.on_grid, self.options = solver, grid, on_grid, options

@@ -51,7 +51,7 @@ class Method:
 class FixedStep:
     """An integrator whose compiled loop makes one step from row to row of the time grid."""
 
-    stepping = False
+    stepping, completes = False, True
 
     def __init__(self, loop, grid):
         self.loop, self.grid, self.step = loop, grid, grid.dt
@@ -87,4 +87,4 @@ class FixedStep:
 class TimeStepping(FixedStep):
     """Fixed steps that include impacts: their loop opens and closes contacts by itself."""
 
-    stepping = True
+    stepping, completes = True, False
