@@ -33,6 +33,7 @@ from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.elements.generalized import without_elements
 from liedyn.model.calls.boundary import wrenches
+from liedyn.model.calls.checks import copy_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -331,7 +332,7 @@ def _state_space(asked, labels, results, state, found, tolerance):
     """The result, in the leading shape of the user's arguments."""
     robot, lead, y, w = asked
     arrays = {name: getattr(found, name) for name in results}
-    arrays |= dict(zip(("q", "v", "tau"), (x.copy() for x in state)))
+    arrays |= dict(zip(("q", "v", "tau"), map(copy_of, state)))
     numbers = {"rank": found.rank, "condition": found.condition, "closure_residual": found.closure}
     if lead:
         known = {name: x.reshape(lead + x.shape[1:]) for name, x in (arrays | numbers).items()}

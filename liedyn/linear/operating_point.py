@@ -115,6 +115,10 @@ def least(x):
     return x[0] if len(x) == 1 else np.minimum.reduce(x)  # a method of arrays has more overhead
 
 
+def largest(x):
+    return x[0] if len(x) == 1 else np.maximum.reduce(x)
+
+
 def left_as_tangent(chosen):
     """True if the coordinates are tangent spaces, which the kernel computes at each state."""
     return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
@@ -124,12 +128,12 @@ def judge(asked, state, a, rank, condition, condition_y, tolerance):
     """Raises SingularConfigurationError at a singular configuration, warns if few digits are correct."""
     robot, lead, y, w = asked
     require_regular(robot, lead, state.q, rank, tolerance)
-    largest = np.maximum(condition, condition_y)
-    if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, largest, LINEARIZATION):
-        worst = -least(-condition)
+    of_both = np.maximum(condition, condition_y)
+    if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, of_both, LINEARIZATION):
+        worst = largest(condition)
         # `worst` is the condition of the coordinates that pivoting chose
         if worst > POOR_CONDITION and left_as_tangent(w):
             worst = tangent_conditions(robot, state.q[condition.argmax()][None], tolerance)[0]
         warn_if_poor(w, worst)
         if y is not w:
-            warn_if_poor(y, -least(-condition_y))
+            warn_if_poor(y, largest(condition_y))

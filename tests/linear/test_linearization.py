@@ -319,3 +319,17 @@ def test_a_state_of_another_time_is_told_how_to_be_reached():
     with pytest.raises(ClosureError, match=r"prescribed motions are taken at t = 0, use robot.at\(t\)"):
         linearize(robot, q, v, np.zeros(4))
     assert linearize(later, q, v, np.zeros(4)).A.shape == (4, 4)
+
+
+def test_results_of_large_batches_keep_their_states():
+    """They are copied by all threads; what is read late is that of the states that were given."""
+    robot, count = robot_named("five_bar"), 12_600
+    q = np.tile(robot.home, (count, 1))
+    v, tau = np.zeros((count, 4)), np.zeros((count, 4))
+    ss, found = linearize(robot, q, v, tau), forward_dynamics(robot, q, v, tau)
+    for x in (q, v, tau):
+        x[:] = 7.0
+    assert np.array_equal(ss.q, np.tile(robot.home, (count, 1))) and not ss.v.any() and not ss.tau.any()
+    alone = forward_dynamics(robot, robot.home, np.zeros(4), np.zeros(4))
+    for name, wrench in found.constraint_wrenches.items():
+        assert abs(wrench[-1] - alone.constraint_wrenches[name]).max() < 1e-12

@@ -34,6 +34,7 @@ from liedyn.mechanics.dynamics.singular import (
 from liedyn.mechanics.dynamics.state import State, Terms
 from liedyn.mechanics.elements.generalized import of_actuators, with_element_forces, without_elements
 from liedyn.model.calls.boundary import states, wrenches
+from liedyn.model.calls.checks import are_finite, copy_of
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -84,7 +85,7 @@ def _nullspace(robot, given, tolerance, lead, independent=None, baumgarte=None):
     first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):
         _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
-    if not (np.isfinite(a).all() and np.isfinite(force).all()):  # NaN times zero is NaN: G^T lam detects every bad row
+    if not (are_finite(a) and are_finite(force)):  # NaN times zero is NaN: G^T lam detects every bad row
         _raise_overflow(robot, lead, q, v, a, force)
     require_regular(robot, lead, q, rank, tolerance)
     worst = int(condition.argmax()) if len(condition) > 1 else 0
@@ -338,7 +339,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike | 
                      constraint_force=np.einsum("bij,bi->bj", given.G, solution.lam),
                      redundant_rows=names_of_rows(robot, solution.dependent), independent=solution.independent,
                      singular_values=solution.singular_values, indicator=solution.indicator, singular=singular)
-    return _result(robot, lead, q.copy(), known)
+    return _result(robot, lead, copy_of(q), known)
 
 
 def _one_state(robot, q, v, tau, independent, rank_tolerance):

@@ -1,10 +1,11 @@
-"""Checks of rows of states for kernels: finite, not too large, and quaternions of unit length.
+"""Checks of rows of states for kernels: finite, not too large, and quaternions of unit length; and copies of rows.
 
-To be much faster than the dynamics, these checks use whole registers and all threads.
+To be much faster than the dynamics, these use whole registers and all threads.
 """
 import numpy as np
 
 from liedyn.machine.compiled.objects import counted, extent_of, numbers, shaped
+from liedyn.machine.linalg.vectors import copy_to
 from liedyn.model.calls.batches import batch, bounded
 from liedyn.model.calls.direct import UNIT_TOLERANCE, direct, general_path
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
@@ -33,6 +34,12 @@ def unit_states(begin, end, model, q, verdict):
                     verdict[0] = i
 
 
+@batch
+def copy_rows(begin, end, rows, copies):
+    for b in range(begin, end):
+        copy_to(rows[b], copies[b])
+
+
 @direct
 def bounded_at_sight(rows):
     """`bounded_states` for contiguous rows, without threads; None for other arrays."""
@@ -48,6 +55,20 @@ def is_bounded(rows):
     verdict = np.ones(1, dtype=np.int64)
     bounded_states.on(len(rows), True, rows, verdict)
     return bool(verdict[0])
+
+
+def are_finite(rows):
+    """True if all numbers of contiguous rows are finite."""
+    return is_bounded(rows) or bool(np.isfinite(rows).all())
+
+
+def copy_of(rows):
+    """A copy of contiguous rows; of many rows by all threads, as new memory takes longer than the copy."""
+    if rows.size < SHARED:
+        return rows.copy()
+    copies = np.empty_like(rows)
+    copy_rows.on(len(rows), True, rows, copies)
+    return copies
 
 
 def bad_quaternion(model, q):

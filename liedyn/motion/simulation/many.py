@@ -208,7 +208,7 @@ def _side_by_side(batch, prepared, method, wanted, runs):
                             labels | {"status": statuses(model).copy()})
     left = found.done <= grid.steps
     if not (tau.any() or x.damping.any()):
-        left[~left] = _gain_energy(robot, found.q[~left], found.v[~left])
+        left[~left] = _gain_energy(robot, *(x[:, [0, -1]][~left] for x in (found.q, found.v)))
     return sorted({*alone.tolist(), *np.flatnonzero(left).tolist()})
 
 
@@ -231,6 +231,7 @@ def _ready(robot, first, t, q, v, start):
 
 
 def _gain_energy(robot, q, v):
-    """Runs whose energy changes so much that `liedyn.motion.simulation.recorder` may have to warn."""
-    first, last = (energies_at(robot, q[:, k].copy(), v[:, k].copy()) for k in (0, -1))
+    """Runs whose energy changes so much that `liedyn.motion.simulation.recorder` may have to warn, from their first and
+    last states (runs, 2, ...)."""
+    first, last = (energies_at(robot, q[:, k].copy(), v[:, k].copy()) for k in (0, 1))
     return ~(np.abs(last.sum(axis=0) - first.sum(axis=0)) <= NOTICEABLE * np.maximum(first[0], last[0]))
