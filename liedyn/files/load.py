@@ -9,6 +9,7 @@ import importlib
 import importlib.resources
 import importlib.util
 import inspect
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from liedyn.files.text_path import of_text
 from liedyn.machine.arguments import require_robot
 from liedyn.machine.by_name import by_name
 from liedyn.machine.errors import InputError, LiedynError, ModelError, said, shown, suggestion
+from liedyn.machine.typed_decorators import once
 
 DESCRIPTION = re.compile(r"[a-z][a-z0-9_]*_(?:mj_)?description", re.ASCII)
 """Names of modules of robot_descriptions."""
@@ -171,22 +173,23 @@ def load(source: PathLike | IO[Any], **options: Any) -> Robot:
     if kind not in READERS and DESCRIPTION.fullmatch(str(source)) and str(source) not in bundled():
         return load(described(str(source)), **options)
     reader = by_name(READERS[kind if kind in READERS else ".toml"])
-    known = list(inspect.signature(reader).parameters)[1:]
+    known = _options(reader)
     if kind == ".xacro":
-        known = [*known[:-1], *list(inspect.signature(by_name(READERS[".urdf"])).parameters)[1:]]
+        known = [*known[:-1], *_options(by_name(READERS[".urdf"]))]
     for option in options:
         if option not in known:
             file = f"a {kind} file" if kind in READERS else "a bundled robot"
             raise InputError(f"{file} is loaded without an option {shown(option)}, {suggestion(option, known)}")
     if kind in READERS:
         return reader(source, **options)
-    name, names = str(source), bundled()
+    name, folder = str(source), _folder()
+    names = _names(folder)
     if name not in names:
         raise ModelError(f"no robot {shown(name)}: give the path of a {' or '.join(READERS)} file, or a bundled name; "
                          f"{suggestion(name, names)}")
     from liedyn.files.toml import read_toml
 
-    with importlib.resources.as_file(_folder() / f"{name}.toml") as path:
+    with importlib.resources.as_file(folder / f"{name}.toml") as path:
         return read_toml(path)
 
 
@@ -202,10 +205,21 @@ def bundled() -> list[str]:
     >>> "loader" in bundled()
     True
     """
-    folder = _folder()
+    return _names(_folder())
+
+
+def _names(folder):
     if folder is None:
         return []
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    # a package in an archive is no Path
+    names = os.listdir(folder) if isinstance(folder, Path) else [entry.name for entry in folder.iterdir()]
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+@once
+def _options(reader):
+    """Names of a reader's options."""
+    return list(inspect.signature(reader).parameters)[1:]
 
 
 def _folder():

@@ -4,6 +4,8 @@ The size is the largest distance, in the packed model, of a joint's frame from t
 frame from its body's, or the largest length or radius of a constraint. So the relative accuracy of a mechanism is the
 same in millimetres, metres and kilometres.
 """
+import math
+
 import numpy as np
 
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINTS, KINDS, LOOP_KINDS
@@ -92,14 +94,14 @@ def weights(robot):
     """
     length, reach = _extent(robot)
     unit = _unit(length)
-    far = 2.0 ** np.floor(np.log2(max(1.0, reach / (UNITS * unit))))
+    far = 2.0 ** math.floor(math.log2(max(1.0, reach / (UNITS * unit))))
     rows = np.array([_unit(x) for x in _row_sizes(robot, unit)])
     return 1.0 / (far * rows), np.where(_slides(robot), unit, 1.0)
 
 
 def _unit(x):
     """The power of UNITS nearest to twice a positive number, on a logarithmic scale."""
-    return UNITS ** np.round(np.log(2.0 * x) / np.log(UNITS)) if x > 0.0 else 1.0
+    return UNITS ** round(math.log(2.0 * x) / math.log(UNITS)) if x > 0.0 else 1.0
 
 
 def _extent(robot):
@@ -110,13 +112,14 @@ def _extent(robot):
     """
     (links, records), (loops, frames) = links_of(robot.packed), constraints_of(robot.packed)
     parents, places = links[:, LINK_PARENT], records[:, LINK_PLACEMENT:][:, POSITION]
-    reach = np.linalg.norm(places, axis=1)
-    for i, parent in enumerate(parents):
-        reach[i] += reach[parent] if parent >= 0 else 0.0
     bodies = np.concatenate([parents, loops[:, LOOP_LINK_A], loops[:, LOOP_LINK_B]])
     points = np.concatenate([places] + [frames[:, at:][:, POSITION] for at in (LOOP_POSE_A, LOOP_POSE_B)])
-    far = np.linalg.norm(points, axis=1) + np.where(bodies >= 0, np.append(reach, 0.0)[bodies], 0.0)
-    lengths = np.append(np.linalg.norm(points[bodies >= 0], axis=1), _surfaces(robot))
+    distances, moves = np.linalg.norm(points, axis=1), bodies >= 0
+    reach = [*distances[:len(parents)].tolist(), 0.0]
+    for i, parent in enumerate(parents.tolist()):
+        reach[i] += reach[parent] if parent >= 0 else 0.0
+    far = distances + np.where(moves, np.array(reach)[bodies], 0.0)
+    lengths = np.append(distances[moves], _surfaces(robot))
     lengths = np.where(lengths > ROUNDING * far.max(initial=0.0), lengths, 0.0)
     if not lengths.any() and len(points):
         lengths = np.linalg.norm(points - points.mean(axis=0), axis=1)
