@@ -217,6 +217,28 @@ def test_large_batches(tree):
             assert off(matrix[k], one) < 1e-13
 
 
+def test_few_rows_are_computed_at_once():
+    """Rows that take a hundredth of a slice are neither measured nor divided; more are, and so are rows of unknown
+    cost."""
+    calls = []
+
+    class Counted(batches.BatchKernel):
+        def __init__(self):
+            self._slices = {}
+
+        def at_once(self, begin, end, many, *arguments):
+            calls.append((begin, end))
+
+    kernel, rows = Counted(), np.zeros((1100, 3))
+    assert kernel.slices(rows).short == 0
+    for _ in range(2):  # the first slice may have compiled
+        kernel.slices(rows).learn(1000, 0.001)
+    kernel.on(900, False, rows)
+    assert calls == [(0, 900)]
+    kernel.on(1100, False, rows)
+    assert calls[1] == (0, 512) and calls[-1][1] == 1100
+
+
 def test_nothing_is_allocated_for_a_state(tree, threads, monkeypatch):
     """As many arrays for 10 times the states; a workspace knows only the robot."""
     monkeypatch.setattr(slices, "LONGEST", 1e3)  # a busy machine would take more slices

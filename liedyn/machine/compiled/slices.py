@@ -17,6 +17,8 @@ import weakref
 
 LONGEST = 0.1
 """Wanted duration of a slice in seconds."""
+SHORT = 0.01
+"""Part of a slice that is made without measuring it: one that takes a hundred times as long is a slice."""
 GROWTH = 8
 """Largest ratio of a slice to the one before, as the work ahead may be slower than the work done."""
 
@@ -34,10 +36,15 @@ class Slices:
         length and is the first to be measured.
     growth : int
         See `GROWTH`.
+
+    Attributes
+    ----------
+    short : int
+        Pieces that are few enough not to be measured (`SHORT`); 0 as long as nothing is known.
     """
 
     def __init__(self, first, growth=GROWTH):
-        self.pieces, self.growth, self._is_first = first, growth, True
+        self.pieces, self.growth, self.short, self._is_first = first, growth, 0, True
 
     def of(self, count, block=1):
         """Yield (begin, end) of each slice of `count` pieces, in multiples of `block` except for the last one.
@@ -69,6 +76,8 @@ class Slices:
     def learn(self, pieces, seconds):
         """Choose the next number of pieces from the measured time of this one."""
         wanted = LONGEST * pieces / max(seconds, 1e-9)
+        if not self._is_first:
+            self.short = int(SHORT * wanted)
         # a short last slice is a worse measurement than a whole one
         if not self._is_first and (wanted < self.pieces or pieces >= self.pieces):
             self.pieces = max(1, int(min(wanted, self.growth * self.pieces)))

@@ -79,11 +79,8 @@ class BatchKernel:
 
     def on(self, count, many, *arguments):
         """Compute `count` rows in slices (`liedyn.machine.compiled.slices`), with all threads if `many`."""
-        if count <= self.few:
-            if many and count > 1:
-                self.at_once(0, count, many, *arguments)
-            else:
-                self.kernel(0, count, *arguments)
+        if count <= self.few or count <= self.slices(arguments[0]).short:
+            self.at_once(0, count, many and count > 1, *arguments)
             raise_stops()
             return
         for begin, end in self.slices(arguments[0]).of(count, WIDTH * numba.get_num_threads() if many else WIDTH):
