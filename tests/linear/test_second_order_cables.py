@@ -168,3 +168,26 @@ def test_what_would_displace_points_of_a_cable_is_refused():
     q = robot.neutral
     with pytest.raises(ld.InputError, match="'placement.x:weld' would displace points of cable 'leash' on their link"):
         ld.sensitivities(robot, q, np.zeros(3), np.zeros(3), parameters=["placement.x:weld"])
+
+
+def test_lengths_of_elastic_cables_are_parameters():
+    """Round a wheel to a pendulum's bob, stretched and in motion, and a spring that pushes along its path."""
+    def robot(rope, strut):
+        b = ld.Builder.of(string_round_a_wheel())
+        b.remove("constraint", "string")
+        wheel = ld.Pulley("ground", UPRIGHT, 0.1, 1)
+        b.cable("rope", [("ground", (-0.3, 0.0, -0.4)), wheel, ("bob", (0.0, 0.0, 0.0))], length=rope, stiffness=50.0,
+                damping=2.0)
+        b.cable("strut", [("ground", (1.0, 0.0, 0.0)), ("bob", (0.0, 0.0, 0.0))], length=strut, stiffness=30.0,
+                pushes=True)
+        return b.build()
+
+    q, v, tau = np.array([0.9, -0.5, 0.2]), np.array([0.3, -0.2, 0.1]), np.zeros(3)
+    s = ld.sensitivities(robot(0.8, 2.0), q, v, tau, parameters=["length:rope", "length:strut"])
+    for k, step in enumerate(np.eye(2)):
+        def model(h, step=step):
+            found = ld.linearize(robot(0.8 + h * step[0], 2.0 + h * step[1]), q, v, tau)
+            return np.hstack([found.A, found.f0[:, None]])
+
+        mine, found = np.hstack([s.A[..., k], s.f0[:, k:k + 1]]), sixth_order(model, 1e-3)
+        assert np.abs(found).max() > 1.0 and np.abs(mine - found).max() < 1e-8 * np.abs(found).max()

@@ -277,8 +277,8 @@ def _of_element(robot, each, e):
     at = int(robot.elements.laws.records[e, NUMBERS])
     for place, name in enumerate(law.numbers if law else ()):
         found[f"{name}:{each.name}"] = [], [(NUMBER, at + place, 1.0)]
-    if each.measure.kind in ("distance", "coupling") and each.law != "friction":
-        rest = "length" if each.measure.kind == "distance" else "rest"
+    if each.measure.kind in ("distance", "cable", "coupling") and each.law != "friction":
+        rest = "rest" if each.measure.kind == "coupling" else "length"
         found[f"{rest}:{each.name}"] = [], [(LENGTH, k, 1.0)]
     if each.measure.parent is not None:
         placements = _of_constraint(robot, each.measure, k)
