@@ -192,6 +192,26 @@ def test_kept_for_other_processes(tmp_path):
     assert run(LIEDYN_CACHE="0", LIEDYN_CACHE_DIR=str(tmp_path)) == "memory"
 
 
+INTERPRETED = """
+import liedyn as ld, numpy as np
+arm = ld.load("five_bar")
+fast, rng = ld.specialize(arm, at=arm.home), np.random.default_rng(0)
+for lead in ((), (3,)):
+    q = ld.integrate(arm, arm.home, rng.normal(size=(*lead, 4)))
+    state = q, *rng.normal(size=(2, *lead, 4))
+    for name in ("rnea", "aba", "rnea_derivatives", "aba_derivatives"):
+        found, expected = getattr(fast, name)(*state), getattr(ld, name)(arm, *state)
+        for x, y in zip(found, expected) if isinstance(found, tuple) else [(found, expected)]:
+            assert abs(x - y).max() < 1e-12 * abs(y).max(), name
+"""
+
+
+@pytest.mark.parametrize("environment", [{"LIEDYN_COMPILE": "never"}, {}])
+def test_first_calls_are_interpreted(tmp_path, environment):
+    """Until a program is compiled, or where no compiler may run, its lines and its constants are Python."""
+    process(INTERPRETED, LIEDYN_CACHE_DIR=str(tmp_path), **environment)
+
+
 def test_base_parameters():
     """Grouped inertias: same generalised forces; mass, moment along z and one inertia of a revolute link are zero."""
     panda = bundled("panda")

@@ -119,6 +119,8 @@ class World:
             if value.__name__ not in self._names:
                 self._names[value.__name__] = _Names(self._value, value.__dict__)
             return self._names[value.__name__]
+        if isinstance(value, np.ndarray) or isinstance(value, tuple) and any(isinstance(x, np.ndarray) for x in value):
+            return self.wrapped(value)  # constants of compiled code
         return value
 
     def _intrinsic(self, value):
