@@ -139,8 +139,7 @@ class DiscreteStateSpace:
             chosen = np.arange(math.prod(lead)).reshape(lead)[index]
         except (IndexError, TypeError, ValueError) as error:
             raise InputError(f"no model {shown(index)}: there are models of shape {lead}") from error
-        return replace(self, **{name: getattr(self, name).reshape(-1, *getattr(self, name).shape[len(lead):])[chosen]
-                                for name in ARRAYS})
+        return replace(self, **{name: _at(getattr(self, name), lead, chosen) for name in ARRAYS})
 
 
 if TYPE_CHECKING:
@@ -479,8 +478,13 @@ def _at_index(name, found, models, chosen):
     """The attribute `name` of `models`, at the models with the numbers `chosen`."""
     value = getattr(models, name)
     if not isinstance(value, tuple):
-        value = np.reshape(value, (-1, *np.shape(value)[len(models.lead):]))[chosen]
+        value = _at(np.asarray(value), models.lead, chosen)
     return {name: value}
+
+
+def _at(x, lead, chosen):
+    """Of an array with leading axes, which may be empty, the parts with the numbers `chosen`."""
+    return x.reshape(math.prod(lead), *x.shape[len(lead):])[chosen]
 
 
 def _few(names):

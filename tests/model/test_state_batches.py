@@ -202,8 +202,7 @@ def test_the_first_bad_state_is_named(lead, where, text):
     q[where], v[where] = ld.close(robot, robot.home, q4=0.0), 0.0
     raises(SingularConfigurationError, "do not determine")
     q[where, 1] = np.nan
-    with pytest.raises(InputError, match="q is not finite"):
-        ld.linearize(robot, *(x.reshape(*lead, -1) for x in (q, v, tau)))
+    raises(InputError, r"q is not finite: q\[1\] = nan")
 
 
 def test_a_bad_state_among_many():
@@ -326,3 +325,18 @@ def test_poor_coordinates_of_forward_dynamics():
     q[1], v[1] = ld.close(robot, robot.home, q4=3e-8), 0.0
     with pytest.warns(ConditionWarning, match="q1, q2 are poorly conditioned"):
         ld.forward_dynamics(robot, q, v, tau)
+
+
+def test_models_of_a_batch_without_inputs_or_constraints():
+    """Arrays without entries have rows for each state too."""
+    b = ld.Builder("pendulum")
+    b.body("bob", 1.0, (0.0, 0.0, -1.0))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), driven=False)
+    states = np.full((2, 3, 1), 0.1), np.ones((2, 3, 1)), np.zeros((2, 3, 0))
+    models = ld.linearize(b.build(), *states[:2], u=states[2], second=True)
+    for index, lead in (((1, 2), ()), (1, (3,)), (slice(0, 0), (0, 3))):
+        model = models[index]
+        shapes = {name: getattr(model, name).shape for name in ("A", "B", "C", "D", "a", "lam")}
+        of_one = {"A": (2, 2), "B": (2, 0), "C": (1, 2), "D": (1, 0), "a": (1,), "lam": (0,)}
+        assert shapes == {name: lead + shape for name, shape in of_one.items()}
+        assert model.second.f.shape == (*lead, 2, 2, 2) and model.second.lam.shape == (*lead, 0, 2, 2)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,4 +63,4 @@ def at_models(second, lead, chosen):
 
 def _at(name, found, whole, lead, chosen):
     value = getattr(whole, name)
-    return {name: value.reshape(-1, *value.shape[len(lead):])[chosen]}
+    return {name: value.reshape(math.prod(lead), *value.shape[len(lead):])[chosen]}

@@ -7,7 +7,7 @@ from liedyn.machine.arguments import floats, require_robot
 from liedyn.machine.compiled.objects import (
     FLOAT64, READABLE, WRITEABLE, counted, extent_of, flags_of, integer, is_array,
 )
-from liedyn.machine.errors import InputError, shown
+from liedyn.machine.errors import InputError, of_the_batch, shown
 from liedyn.machine.simd.registers import LARGEST
 from liedyn.model.calls.checks import bad_quaternion, is_bounded
 from liedyn.model.calls.direct import bounded, direct, general_path
@@ -26,7 +26,8 @@ def rows_of(name, x, lead, size):
     """`x` as (count, size) contiguous rows of usable numbers, its leading axes broadcast to `lead`."""
     x = rows_unchecked(name, x, lead, size)
     if not is_bounded(x):
-        require_usable(name, x)
+        with of_the_batch(lead, int(np.argmin(is_usable(x).all(axis=1)))):
+            require_usable(name, x)
     return x
 
 
