@@ -3,6 +3,8 @@
 The oracle solves the equations of motion afresh in NumPy, sliding friction by fixed-point iteration on the normal
 forces of least norm, and is differentiated by central differences along the constraints.
 """
+import pickle
+
 import numpy as np
 import pytest
 from tree_cases import gradient, off
@@ -375,3 +377,20 @@ def test_perturbed_runs_follow_the_linear_model():
         # (1 + A T) e and the next order: Richardson leaves T^2 |A|^3
         rates = [((velocities(T, h * e) - velocities(T, -h * e)) / (2 * h) - e[2:]) / T for T in (2e-3, 1e-3)]
         assert np.abs(2.0 * rates[1] - rates[0] - ss.A[2:, k]).max() < 2e-4 * np.abs(ss.A).max()
+
+
+@pytest.mark.parametrize("method", ["nullspace", "svd"])
+def test_what_is_read_late_is_that_of_the_closed_contacts(method):
+    """A box slides on the floor, away from a wall: rows of the wall are not redundant but open; also after pickling."""
+    b = ld.Builder("slider")
+    b.body("box", 1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    b.joint("j", "free", "ground", "box")
+    b.constraint("floor", "on_plane", "ground", "box", unilateral=True, friction=0.3)
+    b.constraint("wall", "on_plane", "ground", "box", unilateral=True, parent_placement=(0.0, 0.0, -1.0))
+    robot = b.build()
+    v = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    for found in (ld.forward_dynamics(robot, robot.home, v, np.zeros(6), method=method),
+                  pickle.loads(pickle.dumps(ld.forward_dynamics(robot, robot.home, v, np.zeros(6), method=method)))):
+        assert found.redundant_rows == ("floor.x", "floor.y") and found.contacts == {"floor": "sliding", "wall": "open"}
+        assert found.independent == (tuple(robot.velocity_names[:5]) if method == "nullspace" else ())
+        assert abs(found.a - [0.0, 0.0, 0.0, -0.3 * 9.81, 0.0, 0.0]).max() < 1e-12

@@ -94,8 +94,8 @@ def _touching(robot, contacts, q, residual, psi, limit):
     names = contacts.names
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     ends = surfaces_that_end(robot)
-    for c in np.flatnonzero(np.isin(contacts.index, list(ends))):
-        if place_on(robot, int(contacts.index[c]), q)[0] < 0.0 or gap[c] < -DEEPEST:  # beyond the edge, or below
+    for c, k in enumerate(contacts.index.tolist()) if ends else ():
+        if k in ends and (place_on(robot, k, q)[0] < 0.0 or gap[c] < -DEEPEST):  # beyond the edge, or below
             gap[c] = np.inf
     for c in np.flatnonzero(gap < -DEEPEST):
         raise InputError(penetration(contacts, c, gap[c]))

@@ -109,7 +109,7 @@ class ForwardDynamics(LazyResult):
 
     def __getstate__(self) -> Any:  # without the robot
         _ = self.constraint_wrenches, self.multipliers, self.contacts, [getattr(self, name) for name in _DERIVED]
-        return {name: value for name, value in vars(self).items() if name not in ("_at", "_found")}
+        return {name: value for name, value in vars(self).items() if name not in ("_at", "_found", "_later")}
 
 
 def _found(result):

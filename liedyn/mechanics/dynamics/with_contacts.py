@@ -11,6 +11,7 @@ from liedyn.mechanics.contact.contact_modes import contact_modes, watched
 from liedyn.mechanics.dynamics.dynamics_result import ForwardDynamics
 from liedyn.model.calls.boundary import states, wrenches
 from liedyn.model.packed import Shown
+from liedyn.model.remembered import remembered
 
 _FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values", "indicator", "singular")
 
@@ -49,9 +50,18 @@ def dynamics_with_contacts(forward_dynamics, robot, state, rank_tolerance, **opt
     names = {name: _modes([each.names[name] for each in settled], lead) for name in settled[0].names}
     if not lead:
         arrays |= {name: kind(arrays[name]) for name, kind in (("rank", int), ("condition", float), ("singular", bool))}
-    every = robot.switched({robot.constraint_names[k]: "sticking" for k in watched(robot).index})
-    return ForwardDynamics(redundant_rows=last.redundant_rows, independent=last.independent,
-                           _at=(every, q.copy(), names), **arrays)
+    return ForwardDynamics.of(arrays | {"_at": (_all_closed(robot), q.copy(), names), "_later": (_of_last, last)})
+
+
+def _of_last(name, result, last):
+    """What is read late, from the result of the robot with the contacts that are closed at the last state."""
+    return {name: getattr(last, name)} if name in ("redundant_rows", "independent") else {}
+
+
+@remembered
+def _all_closed(robot):
+    """The robot with all its contacts sticking, whose rows are those of the results."""
+    return robot.switched({robot.constraint_names[k]: "sticking" for k in watched(robot).index})
 
 
 def _modes(modes, lead):
