@@ -1,14 +1,21 @@
 """A cell that prints a traceback which nobody expects fails the build.
 
 Errors of code cells do so already (`nb_execution_raise_on_error`). Pictures are drawn after a cell has ended, and what
-goes wrong then is one more output. Cells that show an error have the tag ``raises-exception``.
+goes wrong then is one more output. Cells that show an error have the tag ``raises-exception``; files in their
+tracebacks have their paths in the package, and not those of the machine that makes the site.
 """
+import html
+import os
 import re
+from pathlib import Path
 
 from sphinx.errors import SphinxError
 
+import liedyn
+
 MARK = "Traceback (most recent call last)"
 CELL, EXPECTED = '<div class="cell ', "tag_raises-exception"
+HERE = html.escape(f"{Path(liedyn.__file__).parents[1]}{os.sep}")
 OUTPUT = re.compile(r'class="output (?:stream|stderr|traceback)[^"]*"(.*?)(?=class="output |</section>|\Z)', re.DOTALL)
 
 
@@ -21,8 +28,13 @@ def has_unexpected(page):
 def look(app, error):
     if error is not None or app.builder.format != "html":
         return
-    pages = [path.relative_to(app.outdir) for path in sorted(app.outdir.rglob("*.html"))
-             if has_unexpected(path.read_text(encoding="utf-8", errors="replace"))]
+    pages = []
+    for path in sorted(app.outdir.rglob("*.html")):
+        page = path.read_text(encoding="utf-8", errors="replace")
+        if has_unexpected(page):
+            pages.append(path.relative_to(app.outdir))
+        if HERE in page:
+            path.write_text(page.replace(HERE, ""), encoding="utf-8")
     if pages:
         raise SphinxError(f"pages with a traceback: {', '.join(map(str, pages))}")
 

@@ -1,6 +1,7 @@
 """Trajectories as curves, moving pictures and tables; static pictures; what is missing is named."""
 import pickle
 import shutil
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -280,6 +281,10 @@ def test_a_page_with_a_traceback_fails_the_site(tmp_path):
     for tag, output in (("", "<pre>fine</pre>"), ("tag_raises-exception ", told.format("traceback highlight"))):
         (tmp_path / "page.html").write_text(page.format(tag, output))
         tracebacks.look(app, None)
+    told_where = page.format("tag_raises-exception ", "<pre>File {}liedyn/linear/linearize.py:5</pre>")
+    (tmp_path / "page.html").write_text(told_where.format(f"{Path(__file__).parents[2]}{os.sep}"))
+    tracebacks.look(app, None)
+    assert (tmp_path / "page.html").read_text() == told_where.format("")
     for kind in ("stream", "stderr", "traceback"):
         (tmp_path / "page.html").write_text(page.format("", told.format(f"{kind} highlight")))
         with pytest.raises(Exception, match="page.html"):

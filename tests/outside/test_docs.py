@@ -61,5 +61,6 @@ def test_the_site_is_made(tmp_path):
               if not page.startswith("notebooks/") and "toggler" not in tag
               and not re.search(r'alt="[^"]*\s[^"]*"', tag)]
     assert not silent, "pictures without words that say what is seen"
+    assert not [path for path in html.rglob("*.html") if f"{ROOT}{os.sep}" in path.read_text(encoding="utf-8")]
     # the site needs no network: what pages load is beside them
     assert not re.findall(r"""<(?:script|link|img)[^>]*(?:src|href)=["'](?:https?:)?//[^"']*""", page)
