@@ -17,7 +17,7 @@ SHORTHANDS = {
 REACH = {
     "mechanics.tree.rnea:rnea": 27, "mechanics.dynamics.forward:forward_dynamics": 76,
     "linear.linearize:linearize": 103, "motion.simulation.simulate:simulate": 125,
-    "tasks.planning.plan:ddp": 172, "linear.sensitivity.sensitivities:sensitivities": 138,
+    "tasks.planning.plan:ddp": 174, "linear.sensitivity.sensitivities:sensitivities": 138,
 }
 """How many files a public function reaches at most; HOUSE asks for 20, 60, 75, 90, 100 and 90."""
 SAME_NAME = 14

@@ -38,7 +38,7 @@ from liedyn.motion.discrete_steps import (
 CurvatureRoom = namedtuple("CurvatureRoom", "costate nu on_y motion done H kept on_w back S HS T on_start on_u total")
 """Weights of the state at the end of a step; for each state of each stage (as in `Stages`), nu, on_y and H = nu . f''
 (z, z), z = (y, w, input), and for mechanisms with constraints nu as `WeighedMotion`, and whether H was found; second
-derivatives (z, z) of a cost, kept for each step; on_w of one stage, and what a displacement has for weights. Padded
+derivatives (z, z) of a cost, kept for each knot; on_w of one stage, and what a displacement has for weights. Padded
 (z, z): S, its rows of inputs always the identity, nu . f'' S, and the `total`, which is the result; padded (p, z):
 dexp_{-u} D of ball and free joints, and what `put_carried_slopes` makes of it."""
 
@@ -47,12 +47,12 @@ CURVATURE = group(CurvatureRoom, VECTOR, MATRIX, MATRIX, group(WeighedMotion, *[
 CURVATURE_ROOM = Address(CURVATURE)
 
 
-def curvature_room(rows, steps, n, p, nu, phases):
-    """`CurvatureRoom` for so many states and steps of n degrees of freedom, in `phases` or not; empty for none."""
-    z, none = 2 * p + nu, np.zeros((1, n))
-    motion = WeighedMotion(*np.zeros((3, rows, n))) if phases else WeighedMotion(none, none, np.zeros((rows, n)))
+def curvature_room(rows, steps, n, p, nu):
+    """`CurvatureRoom` for so many states and steps of n degrees of freedom; empty for none."""
+    z, motion = 2 * p + nu, WeighedMotion(*np.zeros((3, rows, n)))
     room = CurvatureRoom(np.zeros(2 * p), *np.zeros((2, rows, p)), motion,
-                         np.ones(rows, np.int64), np.zeros((rows, z, z)), np.zeros((steps, z, z)), *np.zeros((2, p)),
+                         np.ones(rows, np.int64), np.zeros((rows, z, z)), np.zeros((steps + 1, z, z)),
+                         *np.zeros((2, p)),
                          *np.zeros((2, z, padded.py_func(z))), *np.zeros((3, p, padded.py_func(z))),
                          np.zeros((z, padded.py_func(z))))
     room.S[range(2 * p, z), range(2 * p, z)] = 1.0
@@ -160,7 +160,8 @@ def put_rolling_weights(places, speeds, entries, X, row, c):
             is_speed = is_speed or speeds[k] == places[i]
         if not is_speed:
             x = c.on_w[entries[i]]
-            c.motion.v[row, places[i]], c.on_w[entries[i]] = x, 0.0
+            c.motion.v[row, places[i]] += x
+            c.on_w[entries[i]] = 0.0
             for l in range(p):
                 c.on_y[row, l] += x * X[places[i], l]
                 c.on_w[l] += x * X[places[i], p + l]

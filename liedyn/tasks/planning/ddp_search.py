@@ -10,7 +10,8 @@ falls by a part of what the linear model predicts (Armijo), with nu so large tha
 (Nocedal and Wright 2006, eq. 18.36). The linear model keeps inputs within their limits, all along the plan
 (`find_changes`). Where only a small part of a change helps, or none, the next one is damped. When the search for given
 multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019) until the
-limits are held. Nothing is allocated here, but where phases of contacts meet (`liedyn.tasks.planning.phase_changes`).
+limits are held. Nothing is allocated here, but where phases of contacts meet (`liedyn.tasks.planning.phase_changes`)
+and for exact second derivatives.
 """
 import math
 from collections import namedtuple
@@ -28,6 +29,7 @@ from liedyn.tasks.planning.backward_pass import (
     BACKWARD_ROOM, INPUT_BOX, backward, begin_inside, hold_at_limits, is_beyond, leave_free, move_inside, next_product,
     put_barrier,
 )
+from liedyn.tasks.planning.cost_curvature import weigh_costs
 from liedyn.tasks.planning.exact_hessian import add_step_hessians, leave_step_hessians
 from liedyn.tasks.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.tasks.planning.forward_pass import FORWARD_ROOM, expand_costs, predict, roll_out
@@ -137,9 +139,10 @@ def find_exact_changes(model, steps, objective, rooms, path, expansion, wanted):
 
     Where it has no minimum they are halved, up to `PARTS` times, and left out at last.
     """
-    if rooms.curvature.H.shape[0] > 0 and add_step_hessians(
-            model, steps, rooms.stages, rooms.step, rooms.curvature, path, expansion):
-        for _ in range(PARTS):
+    if rooms.curvature.H.shape[0] > 0:
+        weigh_costs(model, steps, objective, rooms.cost, rooms.stages.found, rooms.curvature, path, expansion)
+        known = add_step_hessians(model, steps, rooms.stages, rooms.step, rooms.curvature, path, expansion)
+        for _ in range(PARTS if known else 0):
             slope, curvature = find_changes(objective, rooms, path, expansion, *wanted)
             if slope < np.inf:
                 return slope, curvature, True

@@ -45,26 +45,15 @@ def put_last(x, costate):
 
 
 @inline
-def add_to_cost(total, k, kept, x):
-    """Adds the Hessian of the step from knot k to l_xx and by_u, and keeps what they were."""
+def add_to_cost(total, k, x):
+    """Adds the Hessian of the step from knot k to l_xx and by_u."""
     n, nu = x.lx.shape[1], x.lu.shape[1]
     for i in range(n):
         for j in range(n):
-            kept[k, i, j] = x.lxx[k, i, j]
             x.lxx[k, i, j] += 0.5 * (total[i, j] + total[j, i])
     for c in range(nu):
         for j in range(n + nu):
-            kept[k, n + c, j] = x.by_u[k, c, j]
             x.by_u[k, c, j] += 0.5 * (total[n + c, j] + total[j, n + c])
-
-
-@inline
-def clear_inputs(x):
-    """by_u = 0, where no limits of forces have put theirs there."""
-    for k in range(x.by_u.shape[0]):
-        for i in range(x.by_u.shape[1]):
-            for j in range(x.by_u.shape[2]):
-                x.by_u[k, i, j] = 0.0
 
 
 @inline
@@ -82,23 +71,21 @@ def put_stage_hessians(model, d, states, begin, end, c):
 
 @late(MODEL, DISCRETISATION, STAGE_ROOM, STEP_ROOM, CURVATURE_ROOM, PATH, EXPANSION, returns=types.boolean)
 def add_step_hessians(model, d, r, step, c, path, x):
-    """Adds the Hessians of all steps to those of the cost, after `expand_steps` and `expand_costs`.
+    """Adds the Hessians of all steps to those of the cost, and of the motions that the costs of states depend on.
 
-    Returns False, and adds nothing, if a state has none.
+    To be called after `weigh_costs`. Returns False if a state has none.
     """
     d, r, c, x = contents(d), contents(r), contents(c), contents(x)
     knots = path.q.shape[0]
-    if d.phases.cones.rows.size == 0:
-        clear_inputs(x)
     if d.phases.counts.shape[0] > 0:
-        stop_all(c)
+        stop_all(c, knots)
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):
         if not touches(d, k):
             put_stage_weights(in_phase(model, d, k)[1], r, c, k, knots, path.v[k])
         step_back(x, k, c.costate, r.x)
     for stage in range(d.method):
-        if not put_stage_hessians(model, d, contents(r.states), stage * knots, (stage + 1) * knots - 1, c):
+        if not put_stage_hessians(model, d, contents(r.states), stage * knots, (stage + 1) * knots - min(stage, 1), c):
             return False
     put_last(x, c.costate)
     for k in range(knots - 2, -1, -1):
@@ -107,20 +94,23 @@ def add_step_hessians(model, d, r, step, c, path, x):
                 return False
         else:
             put_step_hessian(in_phase(model, d, k)[1], r, c, k, knots, path.v[k])
-        add_to_cost(c.total, k, c.kept, x)
+        add_to_cost(c.total, k, x)
         step_back(x, k, c.costate, r.x)
+    for i in range(x.lx.shape[1]):
+        for j in range(x.lx.shape[1]):
+            x.lxx[knots - 1, i, j] += c.H[knots - 1, i, j]
     return True
 
 
 @late(CURVATURE_ROOM, EXPANSION, types.float64)
 def leave_step_hessians(c, x, part):
-    """Leaves only a part of what the Hessians of all steps have added to those of the cost."""
+    """Leaves only a part of what has been added to the Gauss-Newton matrices of the cost."""
     c, x = contents(c), contents(x)
     n = x.lx.shape[1]
-    for k in range(c.kept.shape[0]):
+    for k in range(x.lxx.shape[0]):
         for i in range(n):
             for j in range(n):
                 x.lxx[k, i, j] = c.kept[k, i, j] + part * (x.lxx[k, i, j] - c.kept[k, i, j])
-        for i in range(n, c.kept.shape[1]):
+        for i in range(n, c.kept.shape[1] if k < x.by_u.shape[0] else n):
             for j in range(c.kept.shape[2]):
                 x.by_u[k, i - n, j] = c.kept[k, i, j] + part * (x.by_u[k, i - n, j] - c.kept[k, i, j])

@@ -7,7 +7,8 @@ The cost of a knot is
 with e the deviation of (q, v) from a reference on the configuration group, and errors of targets
 (`liedyn.tasks.reaching.target_rows`). Every term depends on all coordinates of the tree; its gradient in x = (y, w)
 follows from the motions N and X = [Delta S] of the constraint manifold (`liedyn.linear.local`), so that the cost does
-not depend on the choice of coordinates. Gradients are exact; second derivatives are Gauss-Newton approximations.
+not depend on the choice of coordinates. Gradients are exact; second derivatives are Gauss-Newton approximations
+(what they leave out: `liedyn.tasks.planning.cost_curvature`).
 
 Limits low <= c <= high add an augmented Lagrangian (`liedyn.tasks.planning.augmented_lagrangian`).
 """

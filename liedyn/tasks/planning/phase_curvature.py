@@ -29,15 +29,17 @@ from liedyn.tasks.planning.phases import touches
 from liedyn.tasks.planning.step import DISCRETISATION, STEP_ROOM, owned_in_phase
 
 
-@late(CURVATURE_ROOM)
-def stop_all(c):
-    """No weights of any motion: which ones the steps of a plan have depends on their phases."""
+@late(CURVATURE_ROOM, types.int64)
+def stop_all(c, knots):
+    """No weights of motions but those of costs at the knots: which ones steps have depends on their phases."""
     c = contents(c)
     for b in range(c.nu.shape[0]):
         for i in range(c.nu.shape[1]):
             c.nu[b, i] = 0.0
         for i in range(c.motion.v.shape[1]):
-            c.motion.v[b, i] = c.motion.a[b, i] = 0.0
+            c.motion.a[b, i] = 0.0
+            if b >= knots:
+                c.motion.v[b, i] = 0.0
 
 
 @inline_array
@@ -142,6 +144,7 @@ def put_touch_hessian(model, d, scratch, states, k, motions, c):
         for j in range(p):
             of_y[j] += x * found.A[0, p + i, j]
     for i in range(n):
+        of_q[i], of_v[i] = c.motion.q[k, i], c.motion.v[k, i]  # of its cost
         for j in range(n):
             on_q[i] += by_q[j, i] * mu[j]
             of_v[i] += M[i, j] * mu[j]
@@ -149,7 +152,7 @@ def put_touch_hessian(model, d, scratch, states, k, motions, c):
         of_y[i] += c.costate[e.entries[i]]
         for j in range(n):
             of_y[i] += found.K[0, j, i] * on_q[j]
-        of_q[e.places[i]] = of_y[i]
+        of_q[e.places[i]] += of_y[i]
     # the acceleration by y and forces, at constant velocities
     G, done = motion_of(at_rest, after, e, WeighedMotion(one_row(on_q), one_row(zero), one_row(of_a)),
                         d.rank_tolerance, n)

@@ -271,8 +271,9 @@ def ddp(robot: Robot, q0: ArrayLike, v0: ArrayLike, cost: Cost, steps: int | Seq
         costate, which is Newton's method: it ends in fewer iterations, each of which takes longer, where costs remain
         large or dynamics are strongly nonlinear. Where Newton's model has no minimum an iteration takes a part of the
         steps' second derivatives, and where its change has to be shortened the better one of both.
-        "exact" knows loops, rolling, force elements, phases and the impacts between them. Targets, dependent
-        coordinates and limits (of states, gaps and contact forces) contribute by Gauss and Newton in both cases.
+        "exact" knows loops, rolling, force elements, phases, the impacts between them, targets, and limits of states.
+        Users' targets, centres of mass seen from a frame, and gaps and forces of contacts contribute by Gauss and
+        Newton in both cases.
 
     Returns
     -------

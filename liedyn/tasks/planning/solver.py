@@ -123,7 +123,7 @@ def groups_of(robot, places):
 @once
 def no_curvature(n, p, nu):
     """An empty `curvature_room`, which nobody writes to."""
-    return curvature_room(0, 0, n, p, nu, False)
+    return curvature_room(0, 0, n, p, nu)
 
 
 def first_slice(stages, size):
@@ -186,7 +186,7 @@ class Solver:
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x)), InputBox(*zeros((9, N, nu))),
-            self._curvature_room(N, n, p, nu) if self.exact else no_curvature(n, p, nu),
+            curvature_room(self.discretisation.method * (N + 1), N, n, p, nu) if self.exact else no_curvature(n, p, nu),
             Path(*(np.zeros_like(each) if self.exact else np.zeros((0, each.shape[1])) for each in self.path)))
         self.log, self._slices = None, Slices(first_slice(self.discretisation.method * N, n))
 
@@ -241,10 +241,6 @@ class Solver:
         """[l_ux l_uu] of all steps, if forces of contacts are limited or steps have second derivatives."""
         has = self.exact or self.discretisation.phases.cones.rows.size > 0
         return np.zeros((steps, nu, x + nu) if has else (steps, 0, 0))
-
-    def _curvature_room(self, steps, n, p, nu):
-        d = self.discretisation
-        return curvature_room(d.method * (steps + 1), steps, n, p, nu, d.phases.counts.size > 0)
 
     def _elements(self):
         """Force elements, for the states at all stages of all steps."""
