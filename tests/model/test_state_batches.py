@@ -6,7 +6,9 @@ import pytest
 
 import liedyn as ld
 from liedyn.machine.compiled import jit
-from liedyn.machine.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+from liedyn.machine.errors import (
+    ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError,
+)
 
 ROBOTS = ("five_bar", "loader", "stewart", "solo12", "rolling_disk", "shopping_cart", "spherical_wrist", "delta")
 
@@ -340,3 +342,20 @@ def test_models_of_a_batch_without_inputs_or_constraints():
         of_one = {"A": (2, 2), "B": (2, 0), "C": (1, 2), "D": (1, 0), "a": (1,), "lam": (0,)}
         assert shapes == {name: lead + shape for name, shape in of_one.items()}
         assert model.second.f.shape == (*lead, 2, 2, 2) and model.second.lam.shape == (*lead, 0, 2, 2)
+
+
+@pytest.mark.parametrize("function", [
+    lambda robot, q: ld.curvature(robot, q), lambda robot, q: ld.linearize(robot, q, 0 * q, 0 * q),
+    lambda robot, q: ld.forward_dynamics(robot, q, 0 * q, 0 * q, independent=("q1", "q2")),
+    lambda robot, q: ld.complete_velocity(robot, q, {"q1": 1.0, "q2": 0.0}),
+], ids=["curvature", "linearize", "forward_dynamics", "complete_velocity"])
+def test_errors_name_a_state_of_a_batch_and_none_of_a_single_one(function):
+    robot = ld.load("five_bar")
+    missing, singular = robot.home.copy(), ld.close(robot, robot.home, q4=0.0)
+    missing[1] = np.nan
+    for q in (missing, singular):
+        with pytest.raises(LiedynError) as alone:
+            function(robot, q)
+        with pytest.raises(LiedynError) as among:
+            function(robot, np.array([robot.home, robot.home, q]))
+        assert "of the batch" not in str(alone.value) and str(among.value).endswith("(state 2 of the batch)")

@@ -104,9 +104,11 @@ def curvature(robot: Robot, q: ArrayLike, independent: IndependentNames = None, 
     if robot.functions:  # frames may be moved
         G = constraint_jacobian(robot, rows)
         v = -np.einsum("bji,bi->bj", np.linalg.pinv(G, rcond=1e-9), velocity_error(robot, rows, v))
-    model = linearize(robot, rows, v, np.zeros(robot.nv), independent, second={})
-    N, p = model.K, model.K.shape[2]
-    arrays, body_arrays = (N, model.second.q[:, :, :p, :p]), (None, None)
+    given = (x.reshape(*lead, x.shape[1]) for x in (rows, v))  # as they were given, for errors
+    model = linearize(robot, *given, np.zeros(robot.nv), independent, second={})
+    p = model.K.shape[-1]
+    N, bends = (x.reshape(len(rows), robot.nv, *x.shape[len(lead) + 1:]) for x in (model.K, model.second.q))
+    arrays, body_arrays = (N, bends[:, :, :p, :p]), (None, None)
     if body is not None:
         J, turned = body_jacobian(robot, rows, body), body_jacobian_dq(robot, rows, body)
         bent = np.einsum("bijk,bjx,bky->bixy", turned, N, N, optimize=True)

@@ -34,7 +34,7 @@ from liedyn.mechanics.constraints.loops import (
     constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
 from liedyn.mechanics.constraints.singular_guess import close_singular, closed_at
-from liedyn.model.calls.boundary import as_floats, require_usable, states
+from liedyn.model.calls.boundary import as_floats, require_usable, rows_of, states
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
 
 if TYPE_CHECKING:
@@ -283,9 +283,8 @@ def _rates(robot, q, velocities):
         raise InputError(f"leading axes of q and of velocities do not broadcast: {', '.join(map(str, leads))}"
                          ) from None
     w = np.concatenate([np.broadcast_to(x, lead + x.shape[-1:]) for x in parts] or [np.empty((*lead, 0))], axis=-1)
-    count = math.prod(lead)
-    q = np.broadcast_to(q, (*lead, robot.nq)).reshape(count, robot.nq)
-    return lead, q, w.reshape(count, w.shape[-1])
+    q = rows_of("q", q, lead, robot.nq)
+    return lead, q, w.reshape(len(q), w.shape[-1])
 
 
 def _missing(robot, Z, rank):
