@@ -25,7 +25,7 @@ def as_floats(name, x, size):
 def rows_of(name, x, lead, size):
     """`x` as (count, size) contiguous rows of usable numbers, its leading axes broadcast to `lead`."""
     x = rows_unchecked(name, x, lead, size)
-    if not is_bounded(x):
+    if len(x) and not is_bounded(x):
         with of_the_batch(lead, int(np.argmin(is_usable(x).all(axis=1)))):
             require_usable(name, x)
     return x
