@@ -1,7 +1,7 @@
 """Programs of closed mechanisms beside the general kernels: the same numbers, or the same errors, at any state."""
 import numpy as np
 import pytest
-from attacks import along, attack, off, outcome, same_outcomes
+from attacks import Vouching, along, attack, faults, off, outcome, same_outcomes, states
 from c_programs import moving_states
 from numba import njit
 from processes import ROOT, process, with_kernels
@@ -91,6 +91,14 @@ def test_attacked(specialized):
         assert not wrong, name
         assert vouched > 300
     assert not same_outcomes(robot, None, 15, 4)
+
+
+def test_axes_in_one_plane():
+    """There some motion has no inertia: no reference is there, and no program vouches for lost digits."""
+    robot = bundled("whipple_bicycle")
+    rows = states(robot, robot.home, np.random.default_rng(0), 2000)
+    wrong, vouched, _ = faults(Vouching(robot, None), "forward_dynamics", None, rows)
+    assert not wrong and vouched > 1500
 
 
 OUTPUTS = {
