@@ -15,10 +15,9 @@ vary (`liedyn.linear.second.adjoint_cuts`). Each function is compiled for the fi
 from numba import types
 
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, add6, dot, scale, sub6
-from liedyn.linear.second.adjoint_cuts import (
-    WEIGHED, adjoints_of_sides, carry_down, push_between, rate, still, value,
-)
+from liedyn.linear.second.adjoint_cuts import WEIGHED, carry_down
 from liedyn.linear.second.adjoint_recursion import weighed_twist
+from liedyn.linear.second.adjoint_sides import adjoints_of_sides, push_between, rate, still, value
 from liedyn.linear.sensitivity.cable_sensitivity import gradients_to_third_order
 from liedyn.linear.sensitivity.parameter_jets import paired
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, late

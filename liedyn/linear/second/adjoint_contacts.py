@@ -11,10 +11,9 @@ from numba import types
 
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add6, cross, scale, scale6, sub6
 from liedyn.linear.second.adjoint_cables import add_cable, hold_cable, is_cable, vary_cable
-from liedyn.linear.second.adjoint_cuts import (
-    WEIGHED, adjoints_of_sides, carry_down, push_sides, rate, still, target_twist, value,
-)
+from liedyn.linear.second.adjoint_cuts import WEIGHED, carry_down, push_sides, target_twist
 from liedyn.linear.second.adjoint_recursion import weighed_twist
+from liedyn.linear.second.adjoint_sides import adjoints_of_sides, rate, still, value
 from liedyn.linear.sensitivity.contact_sensitivity import varied_rows
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store

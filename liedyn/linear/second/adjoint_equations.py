@@ -13,8 +13,10 @@ from collections import namedtuple
 from liedyn.linear.choice import reads_cuts
 from liedyn.linear.local import put_right_inverse
 from liedyn.linear.second.adjoint_contacts import add_contacts, hold_contacts
-from liedyn.linear.second.adjoint_cuts import add_cuts, hold_cuts, keep_cuts
-from liedyn.linear.second.adjoint_recursion import put_gradient, put_joints, put_links, sum_inward
+from liedyn.linear.second.adjoint_cuts import add_cuts, add_cuts_of_rates, hold_cuts
+from liedyn.linear.second.adjoint_recursion import (
+    put_gradient_by_q, put_gradient_by_v, put_joints, put_links, sum_inward, times_related,
+)
 from liedyn.machine.compiled.jit import inline
 from liedyn.machine.linalg.gauss_jordan import (
     add_product, add_row, at, clear, columns_of, element, padded, put_element, solve_rows_for,
@@ -33,7 +35,7 @@ from liedyn.mechanics.constraints.sparse_reduced import balancing_multipliers
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.packed import NV, N_ROWS
 
-Room = namedtuple("Room", "weighed left of_q of_v scratch of_motion of_lam lam_2 P")
+Room = namedtuple("Room", "weighed left of_q of_v scratch of_motion of_lam lam_2 P hessian")
 """Workspaces for one weighted sum after the other."""
 
 Shares = namedtuple("Shares", "G_sharp order z theta prepared weighed cuts")
@@ -74,22 +76,18 @@ def put_inertia(lane, X, p_y, prepared, identity):
 
 
 @inline
-def put_left(lane, prepared, k, weights, mu, left):
+def put_left(lane, model, prepared, k, weights, mu, left):
     """left = -(M mu + nu_a); nu_a includes the readers' accelerations."""
-    n = prepared.M.shape[0]
-    for j in range(n):
-        total = element(lane, weights.a, k, j)
-        for i in range(n):
-            total = total + element(lane, prepared.M, j, i) * load(lane, mu, i)
-        store(lane, left, j, -total)
+    for j in range(prepared.M.shape[0]):
+        store(lane, left, j, -(times_related(lane, model, mu, prepared.M, j) + element(lane, weights.a, k, j)))
     add_readers(lane, prepared.E, weights.reader_accelerations, k, -1.0, left)
 
 
 @inline
-def put_mu(lane, prepared, k, weights, mu, left):
+def put_mu(lane, model, prepared, k, weights, mu, left):
     """Adds to mu, which moves the rows as it should, S m with S^T (M (mu + S m) + nu_a) = 0; and `put_left`."""
     S, n, p = prepared.S, prepared.M.shape[0], prepared.inverse.shape[0]
-    put_left(lane, prepared, k, weights, mu, left)
+    put_left(lane, model, prepared, k, weights, mu, left)
     for s in range(p):
         total = splat(lane, 0.0)
         for j in range(n):
@@ -98,7 +96,7 @@ def put_mu(lane, prepared, k, weights, mu, left):
             m = total * element(lane, prepared.inverse, s, t)
             for j in range(n):
                 store(lane, mu, j, load(lane, mu, j) + element(lane, S, j, t) * m)
-    put_left(lane, prepared, k, weights, mu, left)
+    put_left(lane, model, prepared, k, weights, mu, left)
 
 
 @inline
@@ -149,17 +147,31 @@ def put_multiplier_columns(lane, model, e, balance, left, column, L):
 
 
 @inline
-def put_gradient_of_all(lane, model, q, lam, reads, prepared, weighed, room):
-    """The gradient by q and v of the weighted sum of the equations of motion and of all rows."""
+def put_gradient_of_rates(lane, model, lam, reads, prepared, weighed, of_v):
+    """The gradient by v of the weighted sum of the equations of motion and of all rows."""
     world = prepared.world
-    put_links(lane, model, prepared, weighed)
-    add_cuts(lane, model, world, False, lam, weighed)
+    put_links(lane, model, world, weighed)
+    add_cuts_of_rates(lane, model, world, False, weighed)
     if width_of(lane) == 1:
         add_contacts(model, world, lam, weighed)
     if reads:
-        add_cuts(lane, model, world, True, lam, weighed)
+        add_cuts_of_rates(lane, model, world, True, weighed)
     sum_inward(lane, model, world, weighed.adjoints)
-    put_gradient(lane, model, q, world, weighed, room.of_q, room.of_v)
+    put_gradient_by_v(lane, model, prepared, weighed, of_v)
+
+
+@inline
+def put_gradient_of_all(lane, model, lam, reads, prepared, weighed, of_q):
+    """The gradient by q of the weighted sum of the equations of motion and of all rows."""
+    world = prepared.world
+    put_links(lane, model, world, weighed)
+    add_cuts(lane, model, world, False, weighed)
+    if width_of(lane) == 1:
+        add_contacts(model, world, lam, weighed)
+    if reads:
+        add_cuts(lane, model, world, True, weighed)
+    sum_inward(lane, model, world, weighed.adjoints)
+    put_gradient_by_q(lane, model, prepared, weighed, of_q)
 
 
 @inline
@@ -236,7 +248,7 @@ def put_theta(model, e, G, weights, k, room, shares, mu):
 
 
 @inline
-def put_adjoints(lane, model, state, coordinates, weights, k, e, work, space, prepared, room, shares):
+def put_adjoints(lane, model, coordinates, weights, k, e, work, space, prepared, room, shares):
     """The adjoint equations of weighted sum k: weights of all rows, and the wrenches of the links."""
     (R_y, virtual_y, R_w, virtual_w), (mu, rows, readers, _, _, _, _) = coordinates, room.weighed
     reads, left, begin = reads_cuts(virtual_y) or reads_cuts(virtual_w), room.left, work[0]
@@ -244,35 +256,32 @@ def put_adjoints(lane, model, state, coordinates, weights, k, e, work, space, pr
     constrained, lam = m > 0, vector_in(space.lam, 0, width_of(lane) * m)
     put_theta(model, e, space.G, weights, k, room, shares, mu)
     put_weights(lane, k, weights, room.weighed)
-    put_mu(lane, prepared, k, weights, mu, left)
+    put_mu(lane, model, prepared, k, weights, mu, left)
     if constrained:
         minimum_norm_multipliers(lane, model, e, left, room.scratch, rows.phi)
-        put_gradient_of_all(lane, model, state.q, lam, reads, prepared, room.weighed, room)
+        put_gradient_of_rates(lane, model, lam, reads, prepared, room.weighed, room.of_v)
         minus_sum(lane, n, room.of_v, weights.v, k, left)
         leave_to_rows(lane, (R_w, virtual_w), prepared.E, space.X, virtual_y.size, left, readers.psi)
         minimum_norm_multipliers(lane, model, e, left, room.scratch, rows.psi)
     if shares.theta.size > 0:  # the gradient of theta . G z by q
         for r in range(rows.psi.size):
             store(SCALAR, shares.weighed.rows.psi, r, shares.theta[r])
-        put_gradient_of_all(lane, model, state.q, lam, False, shares.prepared, shares.weighed, room)
+        put_gradient_of_all(lane, model, lam, False, shares.prepared, shares.weighed, room.of_q)
         put_joints(lane, model, shares.prepared.world, shares.weighed)
-        keep_cuts(lane, model, shares.prepared.world, False, lam, shares.weighed)
         for j in range(mu.size):
             left[j] = room.of_q[j]
-    put_gradient_of_all(lane, model, state.q, lam, reads, prepared, room.weighed, room)
+    put_gradient_of_all(lane, model, lam, reads, prepared, room.weighed, room.of_q)
     if constrained:
         for j in range(mu.size if shares.theta.size > 0 else 0):
             room.of_q[j] += left[j]
         minus_sum(lane, n, room.of_q, weights.q, k, left)
         leave_to_rows(lane, (R_y, virtual_y), prepared.E, space.N, 0, left, readers.residual)
         hold_positions(lane, model, e, space.G, left, work, rows.residual)
-        hold_cuts(lane, model, prepared.world, False, room.weighed)
+        hold_cuts(lane, model, False, room.weighed)
         if width_of(lane) == 1:
             hold_contacts(model, prepared.world, room.weighed)
         if reads:
-            hold_cuts(lane, model, prepared.world, True, room.weighed)
-            keep_cuts(lane, model, prepared.world, True, lam, room.weighed)
-        keep_cuts(lane, model, prepared.world, False, lam, room.weighed)
+            hold_cuts(lane, model, True, room.weighed)
     put_joints(lane, model, prepared.world, room.weighed)
     work[0] = begin
 

@@ -2,59 +2,81 @@
 
 With weights mu in the place of velocities let W_i be the twists of the links. The number is
 
-    sum of mu_j tau_j = sum over links of W_i . (I_i A_i + V_i x* I_i V_i - f_i)
+    sum of mu_j tau_j + terms of the constraints
 
-plus terms of the constraints, each of which depends on the motion of two links (`liedyn.linear.second.adjoint_cuts`).
-Its derivatives by the twist V, the acceleration A, the twist W and the displacement of a link are wrenches: a link
-alone has, as seen from itself,
-
-    of_a = I W      of_v = I ad(W, V) - W x* I V      of_w = I A + V x* I V - f      of_q = 0
-
-They are summed inward. With s = V - V_p, and of_v' = of_v + s x* of_a the part that goes on to the parent, the gradient
-by the coordinates of joint j is
+where each of the latter depends on the motion of two links (`liedyn.linear.second.adjoint_cuts`). By the twist V, the
+acceleration A, the twist W and the displacement of a link it has derivatives that are wrenches, as seen from the link:
+of_v, of_a, of_w, of_q. They are summed inward. With s = V - V_p, and of_v' = of_v + s x* of_a the part that goes on to
+the parent, what the constraints add to the gradient by the coordinates of joint j is
 
     by a: S_j . of_a        by v: S_j . (of_v - V_p x* of_a)
     by q: S_j . (of_q - V_p x* of_v' - A_p x* of_a - W_p x* of_w)
 
-for displacements q exp(d). Forward mode along a register of directions (`liedyn.mechanics.tree.tangent_recursion`) on
-this reverse mode gives as many columns of the Hessian in one outward and one inward pass. Numbers of the state are
-floats or lanes, according to the `lane` argument, those of its variations always lanes.
+for displacements q exp(d); mu . tau adds mu times the derivatives of tau.
+
+Its Hessian has three parts. That of mu . tau has a closed form (`liedyn.mechanics.tree.rnea_hessian`). The wrenches add
+to it their products with the second-order motion of the links. Let j be on the way from i to the ground. With Psi_dot,
+Psi_ddot and S_rate = Psi_dot + S_dot of j (`liedyn.mechanics.tree.kinematics`),
+
+    psi = ad(W_p, S_j)      k_x = S_i x* of_x (of_v' for v)      m = k_v + V_p x* k_a, with the parent of i
+
+they are
+
+    qq(i, j) = qq(j, i) = m . Psi_dot + k_a . Psi_ddot + k_w . psi + k_q . S_j / 2       vv(i, j) = vv(j, i) = k_a . S_j
+    qv(i, j) = m . S_j + k_a . S_rate       qv(j, i) = k_a . Psi_dot                     qa(i, j) = k_a . S_j
+
+and within one joint qq(i, j), vv(i, j) and qv(j, i), of which qq and vv are made symmetric.
+
+The terms of the constraints alone are varied along directions, a register of them at once
+(`liedyn.mechanics.tree.tangent_recursion`). Numbers of the state are floats or lanes, according to the `lane` argument,
+those of its variations always lanes.
 """
 from collections import namedtuple
 
-from liedyn.lie.algebra import ad, add6, add_power, dot, dot6, inertia_times, minus_ad_dual, scale6, sub6
+from liedyn.lie.algebra import ad, add, add6, add_power, dot6, minus_ad_dual, scale6, sub6
 from liedyn.machine.compiled.jit import inline, kernel_in_place
-from liedyn.machine.simd.lanes import LANES, WIDTH, load, store
-from liedyn.mechanics.tree.joints import has_rotation_spring, screw_of_kind, spring_curvature, spring_variation
-from liedyn.mechanics.tree.kinematics import S, acceleration_of, of_dof, twist_of
+from liedyn.machine.linalg.gauss_jordan import element, put_element
+from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.mechanics.tree.crba import CARRIED
+from liedyn.mechanics.tree.kinematics import PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of
+from liedyn.mechanics.tree.rnea_derivatives import BY_Q as BY_Q_ROW
+from liedyn.mechanics.tree.rnea_derivatives import BY_V as BY_V_ROW
+from liedyn.mechanics.tree.rnea_derivatives import derivatives_table
+from liedyn.mechanics.tree.rnea_hessian import G, M_ROW, N_ROW, finish_joint, weighed_sums, weighed_vectors
+from liedyn.mechanics.tree.rows import of_one3, of_one6
 from liedyn.mechanics.tree.tangent_recursion import (
-    ADDED, DA, DV, MOMENTUM, VARIATION, WRENCH, of_body, put_added, variation_of, vary_accelerations,
-    vary_velocities,
+    DV, VARIATION, along_joint, put_added, varied, variation_of, vary_accelerations, vary_velocities,
 )
 from liedyn.model.packed_records import (
-    accumulate6, damping, dof_count, first_dof, get3, get6, get_inertia, inertia, kind, link_count, parent, put6,
-    stiffness, zero6,
+    accumulate6, dof_count, dof_link, dof_total, first_dof, get6, last_of_joint, link_count, parent, parent_dof, put6,
+    subtree_end, zero6,
 )
 
 # numbers of each link: W, then the wrenches; its variations have a register for each of them
 LINK, W, OF_A, OF_V, OF_W, OF_Q = 30, 0, 6, 12, 18, 24
-# registers of each link for a block of columns: its motion, then of_w of the link alone
-MOTION = VARIATION + 6
+# registers of each link for a block of columns: its motion
+MOTION = VARIATION
 
-# numbers of each degree of freedom: ad(x_p, S) for x = V, A, W of the parent, and S x* F for the wrenches that go on
-JOINT, OF_V_P, OF_A_P, OF_W_P, BY_V, BY_A, BY_W, BY_Q = 42, 0, 6, 12, 18, 24, 30, 36
+# numbers of each degree of freedom: ad(x_p, S) for x = A, W of the parent, then m, k_a, k_w and k_q
+JOINT, OF_A_P, OF_W_P, BY_V, BY_A, BY_W, BY_Q = 36, 0, 6, 12, 18, 24, 30
 
 Columns = namedtuple("Columns", "N X A L")
 """Variations of q, v, a and the multipliers along the columns of a linear model, padded."""
 
-Prepared = namedtuple("Prepared", "world bodies M E S MS inverse columns variations")
-"""What all weights share: kinematics and bodies; the inertia matrix and the rows E of cut joints' coordinates; S, M S
-and the inverse of S^T M S; the columns, and the variations of all links along them, block by block."""
+Prepared = namedtuple("Prepared", "world bodies M D_q D_v E S MS inverse columns variations sides")
+"""What all weights share: kinematics, with what `liedyn.mechanics.tree.rnea_hessian` keeps behind it; wrenches of links
+that only `put_cuts` fills; the inertia matrix, dtau/dq and dtau/dv; the rows E of cut joints' coordinates; S, M S and
+the inverse of S^T M S; the columns, and the variations along them, block by block, of all links and of the sides of all
+cut joints."""
 
 Weighed = namedtuple("Weighed", "mu rows readers adjoints rates joints cuts")
 """What belongs to one weighted sum: mu, weights of the rows and of cut joints' coordinates (`RowWeights`), wrenches of
 the links and their variations along a block of columns, vectors of each degree of freedom (`put_joints`) and of each
-cut joint (`liedyn.linear.second.adjoint_cuts.keep_cuts`)."""
+cut joint (`liedyn.linear.second.adjoint_cuts`)."""
+
+TreeHessian = namedtuple("TreeHessian", "qq vv qv qa")
+"""Second derivatives of one number by coordinates, velocities and accelerations of all joints, nv x nv each; only
+entries of which one degree of freedom carries the other are defined."""
 
 
 @inline
@@ -72,25 +94,26 @@ def push(lane, links, i, what, F):
         accumulate6(lane, links, LINK * i + what, F)
 
 
+@inline
+def put_no_wrenches(lane, links, i):
+    """No wrenches of link i yet, or no variations."""
+    for k in range(LINK * i + OF_A, LINK * (i + 1)):
+        store(lane, links, k, splat(lane, 0.0))
+
+
 # ---- the gradient
 
 
 @kernel_in_place
-def put_links(lane, model, prepared, weighed):
-    """W of all links and the wrenches of each alone."""
-    (world, bodies), (mu, adjoints) = (prepared.world, prepared.bodies), (weighed.mu, weighed.adjoints)
+def put_links(lane, model, world, weighed):
+    """W of all links, and no wrenches yet."""
+    mu, adjoints = weighed.mu, weighed.adjoints
     for i in range(link_count(model)):
-        w, V, I = weighed_twist(lane, adjoints, parent(model, i)), twist_of(lane, world, i), get_inertia(
-            lane, bodies, of_body(i, 0))
+        w = weighed_twist(lane, adjoints, parent(model, i))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-            Sj, x = get6(lane, world, of_dof(model, j, S)), load(lane, mu, j)
-            w = add6(w, scale6(x, Sj))
-        P = get6(lane, bodies, of_body(i, MOMENTUM))
+            w = add6(w, scale6(load(lane, mu, j), get6(lane, world, of_dof(model, j, S))))
         put6(lane, adjoints, LINK * i + W, w)
-        put6(lane, adjoints, LINK * i + OF_A, inertia_times(I, w))
-        put6(lane, adjoints, LINK * i + OF_V, sub6(inertia_times(I, ad(w, V)), minus_ad_dual(w, P)))
-        put6(lane, adjoints, LINK * i + OF_W, get6(lane, bodies, of_body(i, WRENCH)))
-        put6(lane, adjoints, LINK * i + OF_Q, zero6(lane))
+        put_no_wrenches(lane, adjoints, i)
 
 
 @inline
@@ -116,42 +139,168 @@ def sum_inward(lane, model, world, adjoints):
 
 
 @inline
-def spring_gradient(lane, model, q, mu, i, of_q):
-    """Adds to of_q what the spring of a ball or free joint contributes."""
-    first, zero = first_dof(model, i), zero6(lane)[0]
-    for c in range(dof_count(model, i)):
-        unit = screw_of_kind(lane, kind(model, i), model, i, c)
-        moment, force = spring_variation(lane, model, i, q, unit)
-        weights = zero
-        if dof_count(model, i) > 3:
-            weights = get3(lane, mu, first + 3)
-        x = dot(get3(lane, mu, first), moment) + dot(weights, force)
-        store(lane, of_q, first + c, load(lane, of_q, first + c) + x)
+def times_related(lane, model, x, A, j):
+    """x . A[:, j], for a matrix whose entries are zero unless one degree of freedom carries the other."""
+    total, k, last = splat(lane, 0.0), last_of_joint(model, j), last_of_joint(model, j)
+    while k >= 0:
+        total = total + load(lane, x, k) * element(lane, A, k, j)
+        k = parent_dof(model, k)
+    for i in range(last + 1, subtree_end(model, j)):
+        total = total + load(lane, x, i) * element(lane, A, i, j)
+    return total
 
 
 @kernel_in_place
-def put_gradient(lane, model, q, world, weighed, of_q, of_v):
-    """The gradient by q and v (nv each); needs `sum_inward`."""
-    mu, adjoints = weighed.mu, weighed.adjoints
+def put_gradient_by_q(lane, model, prepared, weighed, of_q):
+    """The gradient by q (nv); needs `sum_inward`."""
+    mu, adjoints, world = weighed.mu, weighed.adjoints, prepared.world
     for i in range(link_count(model)):
         p = parent(model, i)
         Vp, Ap, Wp = twist_of(lane, world, p), acceleration_of(lane, model, world, p), weighed_twist(
             lane, adjoints, p)
         F_v, F_a, F_w, F_q = handed_on(lane, model, world, adjoints, i)
         F_q = sub6(sub6(sub6(F_q, minus_ad_dual(Vp, F_v)), minus_ad_dual(Ap, F_a)), minus_ad_dual(Wp, F_w))
-        own = sub6(get6(lane, adjoints, LINK * i + OF_V), minus_ad_dual(Vp, F_a))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-            Sj = get6(lane, world, of_dof(model, j, S))
-            by_q, weight = dot6(F_q, Sj), load(lane, mu, j)
-            if dof_count(model, i) == 1:
-                by_q = by_q + stiffness(model, j) * weight
-            store(lane, of_q, j, by_q)
-            store(lane, of_v, j, dot6(own, Sj) + damping(model, j) * weight)
-        if dof_count(model, i) > 1 and has_rotation_spring(model, i):
-            spring_gradient(lane, model, q, mu, i, of_q)
+            x = times_related(lane, model, mu, prepared.D_q, j)
+            store(lane, of_q, j, add_power(x, F_q, get6(lane, world, of_dof(model, j, S))))
 
 
-# ---- its variations along a register of directions
+@kernel_in_place
+def put_gradient_by_v(lane, model, prepared, weighed, of_v):
+    """The gradient by v (nv); needs of_a and of_v as `sum_inward` leaves them."""
+    mu, adjoints, world = weighed.mu, weighed.adjoints, prepared.world
+    for i in range(link_count(model)):
+        F_v, F_a = get6(lane, adjoints, LINK * i + OF_V), get6(lane, adjoints, LINK * i + OF_A)
+        own = sub6(F_v, minus_ad_dual(twist_of(lane, world, parent(model, i)), F_a))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            x = times_related(lane, model, mu, prepared.D_v, j)
+            store(lane, of_v, j, add_power(x, own, get6(lane, world, of_dof(model, j, S))))
+
+
+# ---- its Hessian, but for the terms of the constraints
+
+
+@kernel_in_place
+def put_joints(lane, model, world, weighed):
+    """The vectors of each degree of freedom that second derivatives take, from wrenches summed inward."""
+    adjoints, joints = weighed.adjoints, weighed.joints
+    for i in range(link_count(model)):
+        p, (F_v, F_a, F_w, F_q) = parent(model, i), handed_on(lane, model, world, adjoints, i)
+        Vp, Ap, Wp = twist_of(lane, world, p), acceleration_of(lane, model, world, p), weighed_twist(
+            lane, adjoints, p)
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj, k = get6(lane, world, of_dof(model, j, S)), JOINT * j
+            by_a = minus_ad_dual(Sj, F_a)
+            put6(lane, joints, k + OF_A_P, ad(Ap, Sj))
+            put6(lane, joints, k + OF_W_P, ad(Wp, Sj))
+            put6(lane, joints, k + BY_V, add6(minus_ad_dual(Sj, F_v), minus_ad_dual(Vp, by_a)))
+            put6(lane, joints, k + BY_A, by_a)
+            put6(lane, joints, k + BY_W, minus_ad_dual(Sj, F_w))
+            put6(lane, joints, k + BY_Q, scale6(0.5, minus_ad_dual(Sj, F_q)))
+
+
+@inline
+def pair_vectors_of(lane, model, moves, world, joints, i):
+    """The wrenches of degree of freedom i in all products with vectors of those that carry it: g, m, n and by_q of mu .
+    tau with what the constraints add to them, and by_v and I S."""
+    m, by_a = get6(lane, joints, JOINT * i + BY_V), get6(lane, joints, JOINT * i + BY_A)
+    by_w, zero = get6(lane, joints, JOINT * i + BY_W), zero6(lane)
+    g, n, by_q, by_v, carried = by_a, by_a, by_w, zero, zero
+    if moves:
+        table = derivatives_table(lane, model, world)
+        g = add6(by_a, of_one6(lane, model, world, table, G, i))
+        m = add(m[0], of_one3(lane, model, world, table, M_ROW, i)), m[1]
+        n = add(by_a[0], of_one3(lane, model, world, table, N_ROW, i)), by_a[1]
+        by_q = add6(by_w, of_one6(lane, model, world, table, BY_Q_ROW, i))
+        by_v = of_one6(lane, model, world, table, BY_V_ROW, i)
+        carried = of_one6(lane, model, world, table, CARRIED, i)
+    return g, m, n, by_q, by_v, carried
+
+
+@inline
+def put_pairs(lane, model, moves, world, joints, i, H):
+    """The entries of i with all degrees of freedom that carry it and those of its joint."""
+    g, m, n, by_q, by_v, carried = pair_vectors_of(lane, model, moves, world, joints, i)
+    along, j = get6(lane, joints, JOINT * i + BY_Q), last_of_joint(model, i)
+    while j >= 0:
+        Sj, psi_dot = get6(lane, world, of_dof(model, j, S)), get6(lane, world, of_dof(model, j, PSI_DOT))
+        psi_ddot, psi = get6(lane, world, of_dof(model, j, PSI_DDOT)), get6(lane, joints, JOINT * j + OF_W_P)
+        qq = add_power(add_power(add_power(dot6(along, Sj), m, psi_dot), g, psi_ddot), by_q, psi)
+        vv = dot6(n, Sj)
+        put_element(lane, H.qq, j, i, qq)
+        put_element(lane, H.vv, j, i, vv)
+        put_element(lane, H.qv, j, i, add_power(dot6(n, psi_dot), by_v, psi))
+        put_element(lane, H.qa, j, i, dot6(carried, psi))
+        if dof_link(model, i) != dof_link(model, j):
+            S_rate = add6(psi_dot, get6(lane, world, of_dof(model, j, S_DOT)))
+            put_element(lane, H.qq, i, j, qq)
+            put_element(lane, H.vv, i, j, vv)
+            put_element(lane, H.qv, i, j, add_power(dot6(m, Sj), g, S_rate))
+            put_element(lane, H.qa, i, j, dot6(g, Sj))
+        j = parent_dof(model, j)
+
+
+@kernel_in_place
+def put_tree_hessian(lane, model, q, moves, prepared, weighed, H):
+    """Second derivatives but for those of the constraints' terms along the motion of links; mu = 0 unless it `moves`.
+
+    Needs `put_joints`.
+    """
+    world, mu = prepared.world, weighed.mu
+    if moves:
+        weighed_sums(lane, model, mu, world)
+        weighed_vectors(lane, model, world)
+    for i in range(dof_total(model)):
+        put_pairs(lane, model, moves, world, weighed.joints, i, H)
+    for i in range(link_count(model)):
+        if dof_count(model, i) > 1:
+            finish_joint(lane, model, q, mu, i, H.qq, H.vv)
+
+
+@inline
+def block(A, j, b):
+    """Block b of row j of a padded matrix."""
+    return load(LANES, A, A.shape[1] // WIDTH * j + b)
+
+
+@inline
+def add_columns(lane, H, columns, i, j, of_motion):
+    """Adds to the variations of the gradient by q_i, v_i and a_i what those of q_j, v_j and a_j make."""
+    (of_q, of_v, of_a), (N, X, A, _) = of_motion, columns
+    qq, qv, qa = element(lane, H.qq, i, j), element(lane, H.qv, i, j), element(lane, H.qa, i, j)
+    vq, vv, aq = element(lane, H.qv, j, i), element(lane, H.vv, i, j), element(lane, H.qa, j, i)
+    width, every = of_q.shape[1] // WIDTH, of_v.shape[1] // WIDTH
+    for b in range(width):
+        d, v, a = block(N, j, b), block(X, j, b), block(A, j, b)
+        store(LANES, of_q, width * i + b, block(of_q, i, b) + qq * d + qv * v + qa * a)
+        store(LANES, of_v, every * i + b, block(of_v, i, b) + vq * d + vv * v)
+        store(LANES, of_a, width * i + b, block(of_a, i, b) + aq * d)
+    for b in range(width, every):
+        store(LANES, of_v, every * i + b, block(of_v, i, b) + vv * block(X, j, b))
+
+
+@kernel_in_place
+def put_tree_columns(lane, model, H, columns, of_motion):
+    """The variations of the gradient by q, v and a, that this Hessian makes: three padded matrices with nv rows, the
+    second with all columns."""
+    (of_q, of_v, of_a), zero = of_motion, splat(LANES, 0.0)
+    width, every = of_q.shape[1] // WIDTH, of_v.shape[1] // WIDTH
+    for i in range(dof_total(model)):
+        for b in range(width):
+            store(LANES, of_q, width * i + b, zero)
+            store(LANES, of_a, width * i + b, zero)
+        for b in range(every):
+            store(LANES, of_v, every * i + b, zero)
+        last = last_of_joint(model, i)
+        j = last
+        while j >= 0:
+            add_columns(lane, H, columns, i, j, of_motion)
+            j = parent_dof(model, j)
+        for k in range(last + 1, subtree_end(model, i)):
+            add_columns(lane, H, columns, i, k, of_motion)
+
+
+# ---- variations of the constraints' terms along a register of directions
 
 
 @inline
@@ -160,159 +309,78 @@ def rate_of(rates, i, what):
     return get6(LANES, rates, LINK * i + what)
 
 
-@inline
-def add_along_joint(lane, model, joints, what, N, i, b, x):
-    """x plus the sum of vector `what` of each degree of freedom of joint i times its row of block b of N."""
-    for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-        c = load(LANES, N, N.shape[1] // WIDTH * j + b)
-        x = add6(x, scale6(c, get6(lane, joints, JOINT * j + what)))
-    return x
-
-
-@inline
-def has_inertia(model, i):
-    """False for links without mass, between the primitives of a joint."""
-    m, _, J = inertia(model, i)
-    return m != 0.0 or J[0] != 0.0 or J[3] != 0.0 or J[5] != 0.0
-
-
 @kernel_in_place
-def vary_motions(lane, model, world, bodies, columns, b, variations):
-    """Variations of the motion of all links along block b of the columns, and of of_w of each link alone."""
+def vary_motions(lane, model, world, columns, b, variations):
+    """Variations of the motion of all links along block b of the columns."""
     vary_velocities(lane, model, world, columns.N, columns.X, b, variations)
     vary_accelerations(lane, model, world, True, columns.X, b, variations)
     for i in range(link_count(model)):
-        I, P = get_inertia(lane, bodies, of_body(i, 0)), get6(lane, bodies, of_body(i, MOMENTUM))
-        dA = add6(variation_of(variations, i, DA), put_added(lane, model, world, i, columns.A, b, variations))
-        V, dV, dF = twist_of(lane, world, i), variation_of(variations, i, DV), zero6(LANES)
-        if has_inertia(model, i):
-            dF = add6(inertia_times(I, dA), add6(minus_ad_dual(dV, P), minus_ad_dual(V, inertia_times(I, dV))))
-        put6(LANES, variations, VARIATION * link_count(model) + 6 * i, dF)
+        put_added(lane, model, world, i, columns.A, b, variations)
 
 
 @kernel_in_place
-def put_joints(lane, model, world, weighed):
-    """The vectors of each degree of freedom that its variations take, from wrenches summed inward."""
-    adjoints, joints = weighed.adjoints, weighed.joints
+def push_motions(lane, model, world, columns, b, variations):
+    """The variations of twists alone, along columns that displace nothing."""
     for i in range(link_count(model)):
-        p, (F_v, F_a, F_w, F_q) = parent(model, i), handed_on(lane, model, world, adjoints, i)
-        Vp, Ap, Wp = twist_of(lane, world, p), acceleration_of(lane, model, world, p), weighed_twist(
-            lane, adjoints, p)
+        push_i = along_joint(lane, model, world, i, columns.X, b)
+        put6(LANES, variations, varied(i, DV), add6(variation_of(variations, parent(model, i), DV), push_i))
+
+
+@kernel_in_place
+def vary_links(lane, model, columns, weighed, b):
+    """Variations of W of all links, and none of their wrenches yet; needs `put_joints`."""
+    rates, joints, N = weighed.rates, weighed.joints, columns.N
+    for i in range(link_count(model)):
+        dW = weighed_twist(LANES, rates, parent(model, i))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-            Sj, k = get6(lane, world, of_dof(model, j, S)), JOINT * j
-            put6(lane, joints, k + OF_V_P, ad(Vp, Sj))
-            put6(lane, joints, k + OF_A_P, ad(Ap, Sj))
-            put6(lane, joints, k + OF_W_P, ad(Wp, Sj))
-            put6(lane, joints, k + BY_V, minus_ad_dual(Sj, F_v))
-            put6(lane, joints, k + BY_A, minus_ad_dual(Sj, F_a))
-            put6(lane, joints, k + BY_W, minus_ad_dual(Sj, F_w))
-            put6(lane, joints, k + BY_Q, minus_ad_dual(Sj, F_q))
-
-
-@kernel_in_place
-def vary_links(lane, model, prepared, weighed, b, variations):
-    """Variations of W and of the wrenches of each link alone, from those of the motion; needs `put_joints`."""
-    bodies, world, adjoints, rates, joints = (
-        prepared.bodies, prepared.world, weighed.adjoints, weighed.rates, weighed.joints)
-    for i in range(link_count(model)):
-        dW = add_along_joint(lane, model, joints, OF_W_P, prepared.columns.N, i, b,
-                             weighed_twist(LANES, rates, parent(model, i)))
-        of_a, of_v = zero6(LANES), zero6(LANES)
-        if has_inertia(model, i):
-            I, P = get_inertia(lane, bodies, of_body(i, 0)), get6(lane, bodies, of_body(i, MOMENTUM))
-            V, dV, w = twist_of(lane, world, i), variation_of(variations, i, DV), weighed_twist(lane, adjoints, i)
-            of_a, dP = inertia_times(I, dW), inertia_times(I, dV)
-            of_v = sub6(inertia_times(I, add6(ad(dW, V), ad(w, dV))), add6(minus_ad_dual(dW, P), minus_ad_dual(w, dP)))
+            dW = add6(dW, scale6(load(LANES, N, N.shape[1] // WIDTH * j + b), get6(lane, joints, JOINT * j + OF_W_P)))
         put6(LANES, rates, LINK * i + W, dW)
-        put6(LANES, rates, LINK * i + OF_A, of_a)
-        put6(LANES, rates, LINK * i + OF_V, of_v)
-        put6(LANES, rates, LINK * i + OF_W, get6(LANES, variations, VARIATION * link_count(model) + 6 * i))
-        put6(LANES, rates, LINK * i + OF_Q, zero6(LANES))
-
-
-@inline
-def spring_rates(lane, model, q, mu, N, i, b, of_q):
-    """Adds to block b of of_q what the spring of a ball or free joint contributes."""
-    first, count, width = first_dof(model, i), dof_count(model, i), of_q.shape[1] // WIDTH
-    for c in range(count):
-        total = load(LANES, of_q, width * (first + c) + b)
-        for d in range(count):
-            moment, force = spring_curvature(
-                lane, model, i, q, screw_of_kind(lane, kind(model, i), model, i, c),
-                screw_of_kind(lane, kind(model, i), model, i, d))
-            x = dot(get3(lane, mu, first), moment)
-            if count > 3:
-                x = x + dot(get3(lane, mu, first + 3), force)
-            total = total + x * load(LANES, N, N.shape[1] // WIDTH * (first + d) + b)
-        store(LANES, of_q, width * (first + c) + b, total)
-
-
-@inline
-def vary_parent(lane, model, prepared, weighed, i, b, variations):
-    """Variations of the parent's twist, acceleration and mu-twist, as seen from link i."""
-    p, N, joints = parent(model, i), prepared.columns.N, weighed.joints
-    dA = add6(variation_of(variations, p, DA), variation_of(variations, p, ADDED))
-    return (add_along_joint(lane, model, joints, OF_V_P, N, i, b, variation_of(variations, p, DV)),
-            add_along_joint(lane, model, joints, OF_A_P, N, i, b, dA),
-            add_along_joint(lane, model, joints, OF_W_P, N, i, b, weighed_twist(LANES, weighed.rates, p)))
+        put_no_wrenches(LANES, rates, i)
 
 
 @kernel_in_place
-def vary_gradient(lane, model, q, prepared, weighed, b, variations, of_motion):
-    """Block b of the variations of the gradient by q, v and a: three padded matrices with nv rows, the second with all
-    columns."""
-    (of_q, of_v, of_a), mu, rates, joints, world = (
-        of_motion, weighed.mu, weighed.rates, weighed.joints, prepared.world)
-    N, X, width, every = prepared.columns.N, prepared.columns.X, of_q.shape[1] // WIDTH, of_v.shape[1] // WIDTH
+def vary_gradient(lane, model, prepared, weighed, b, of_motion):
+    """Adds what the varied wrenches make to block b of the variations of the gradient."""
+    (of_q, of_v, of_a), rates, joints, world = of_motion, weighed.rates, weighed.joints, prepared.world
+    width, every = of_q.shape[1] // WIDTH, of_v.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
-        p, (dV, dA, dW) = parent(model, i), vary_parent(lane, model, prepared, weighed, i, b, variations)
-        F_a, F_v, F_w, F_q = (
-            rate_of(rates, i, OF_A), rate_of(rates, i, OF_V), rate_of(rates, i, OF_W), rate_of(rates, i, OF_Q))
-        own = sub6(twist_of(lane, world, i), twist_of(lane, world, p))
-        on = add_along_joint(lane, model, joints, BY_A, X, i, b, add6(F_v, minus_ad_dual(own, F_a)))
+        p, F_a, F_v, F_w, F_q = parent(model, i), rate_of(rates, i, OF_A), rate_of(rates, i, OF_V), rate_of(
+            rates, i, OF_W), rate_of(rates, i, OF_Q)
+        on = add6(F_v, minus_ad_dual(sub6(twist_of(lane, world, i), twist_of(lane, world, p)), F_a))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-            Sj, k = get6(lane, world, of_dof(model, j, S)), JOINT * j
-            turned, by_a = get6(lane, joints, k + OF_V_P), get6(lane, joints, k + BY_A)
-            x = add_power(dot6(Sj, F_q), turned, on)
-            x = add_power(add_power(x, get6(lane, joints, k + OF_A_P), F_a), by_a, dA)
-            x = add_power(add_power(x, get6(lane, joints, k + OF_W_P), F_w), get6(lane, joints, k + BY_W), dW)
-            store(LANES, of_q, width * j + b, add_power(x, get6(lane, joints, k + BY_V), dV))
-            store(LANES, of_v, every * j + b, add_power(add_power(dot6(Sj, F_v), turned, F_a), by_a, dV))
-            store(LANES, of_a, width * j + b, dot6(Sj, F_a))
-        if dof_count(model, i) > 1 and has_rotation_spring(model, i):
-            spring_rates(lane, model, q, mu, N, i, b, of_q)
+            Sj, turned, k = (get6(lane, world, of_dof(model, j, S)), get6(lane, world, of_dof(model, j, PSI_DOT)),
+                             JOINT * j)
+            x = add_power(add_power(load(LANES, of_q, width * j + b), Sj, F_q), turned, on)
+            x = add_power(add_power(x, get6(lane, joints, k + OF_A_P), F_a), get6(lane, joints, k + OF_W_P), F_w)
+            store(LANES, of_q, width * j + b, x)
+            x = add_power(add_power(load(LANES, of_v, every * j + b), Sj, F_v), turned, F_a)
+            store(LANES, of_v, every * j + b, x)
+            store(LANES, of_a, width * j + b, add_power(load(LANES, of_a, width * j + b), Sj, F_a))
         if p >= 0:
-            accumulate6(LANES, rates, LINK * p + OF_A, add_along_joint(lane, model, joints, BY_A, N, i, b, F_a))
-            accumulate6(LANES, rates, LINK * p + OF_V, add_along_joint(lane, model, joints, BY_V, N, i, b, on))
-            accumulate6(LANES, rates, LINK * p + OF_W, add_along_joint(lane, model, joints, BY_W, N, i, b, F_w))
-            accumulate6(LANES, rates, LINK * p + OF_Q, add_along_joint(lane, model, joints, BY_Q, N, i, b, F_q))
+            accumulate6(LANES, rates, LINK * p + OF_A, F_a)
+            accumulate6(LANES, rates, LINK * p + OF_V, on)
+            accumulate6(LANES, rates, LINK * p + OF_W, F_w)
+            accumulate6(LANES, rates, LINK * p + OF_Q, F_q)
 
 
 # ---- the same along columns that change velocities and no coordinates: only the gradient by v depends on these
 
 
 @kernel_in_place
-def push_links(lane, model, prepared, weighed, variations):
-    """Variations of of_v of each link alone."""
-    bodies, adjoints, rates = prepared.bodies, weighed.adjoints, weighed.rates
+def push_links(model, rates):
+    """No variations of of_v yet."""
     for i in range(link_count(model)):
-        of_v = zero6(LANES)
-        if has_inertia(model, i):
-            I, dV, w = get_inertia(lane, bodies, of_body(i, 0)), variation_of(variations, i, DV), weighed_twist(
-                lane, adjoints, i)
-            of_v = sub6(inertia_times(I, ad(w, dV)), minus_ad_dual(w, inertia_times(I, dV)))
-        put6(LANES, rates, LINK * i + OF_V, of_v)
+        put6(LANES, rates, LINK * i + OF_V, zero6(LANES))
 
 
 @kernel_in_place
-def push_gradient(lane, model, prepared, weighed, b, variations, of_v):
-    """Block b of the variations of the gradient by v."""
-    rates, joints, X, width = weighed.rates, weighed.joints, prepared.columns.X, of_v.shape[1] // WIDTH
+def push_gradient(lane, model, world, rates, b, of_v):
+    """Adds what the varied wrenches make to block b of the variations of the gradient by v."""
+    width = of_v.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
         p, F_v = parent(model, i), rate_of(rates, i, OF_V)
-        dV = variation_of(variations, p, DV)
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
-            Sj, by_a = get6(lane, prepared.world, of_dof(model, j, S)), get6(lane, joints, JOINT * j + BY_A)
-            store(LANES, of_v, width * j + b, add_power(dot6(Sj, F_v), by_a, dV))
+            Sj = get6(lane, world, of_dof(model, j, S))
+            store(LANES, of_v, width * j + b, add_power(load(LANES, of_v, width * j + b), Sj, F_v))
         if p >= 0:
-            accumulate6(LANES, rates, LINK * p + OF_V, add_along_joint(lane, model, joints, BY_A, X, i, b, F_v))
+            accumulate6(LANES, rates, LINK * p + OF_V, F_v)

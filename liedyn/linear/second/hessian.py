@@ -28,18 +28,19 @@ the other (`liedyn.linear.second.second_in_lanes`).
 from liedyn.lie.algebra import minus_ad_dual, scale6
 from liedyn.linear.choice import reads_cuts
 from liedyn.linear.second.adjoint_contacts import vary_contacts
-from liedyn.linear.second.adjoint_cuts import KEPT, RowWeights, push_cuts, vary_cuts
+from liedyn.linear.second.adjoint_cuts import KEPT, SIDES, RowWeights, push_cuts, put_sides, vary_cuts, vary_sides
 from liedyn.linear.second.adjoint_equations import (
     Room, Shares, put_adjoints, put_inertia, put_least_columns, put_multiplier_columns, put_z,
 )
 from liedyn.linear.second.adjoint_recursion import (
-    JOINT, LINK, MOTION, Columns, Prepared, Weighed, push_gradient, push_links, vary_gradient, vary_links, vary_motions,
+    JOINT, LINK, MOTION, Columns, Prepared, TreeHessian, Weighed, push_gradient, push_links, push_motions,
+    put_tree_columns, put_tree_hessian, vary_gradient, vary_links, vary_motions,
 )
 from liedyn.linear.second.weighted_sums import MotionSums, MotionWeights, SumWeights, motion_sums, sums_size
 from liedyn.linear.space import COORDINATES, SPACE
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.machine.linalg.gauss_jordan import (
-    add_products_in_registers, clear, columns_of, element, padded, padded_for, put_element,
+    add_transposed_products, clear, columns_of, element, padded, padded_for, put_element,
 )
 from liedyn.machine.simd.lanes import (
     LANES, SCALAR, WIDTH, load, matrix_in, splat, store, take_integers, take_matrix, take_vector, vector_in, width_of,
@@ -50,10 +51,12 @@ from liedyn.mechanics.constraints.elimination import elimination_size
 from liedyn.mechanics.constraints.families.cut import CUT, put_cuts
 from liedyn.mechanics.constraints.reduced import multipliers_size
 from liedyn.mechanics.constraints.sparse_elimination import complete_terms
-from liedyn.mechanics.dynamics.state import STATE, State
-from liedyn.mechanics.tree.crba import crba_kernel, crba_size
-from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
-from liedyn.mechanics.tree.tangent_recursion import BODY, VariedLinks, get_block6, put_bodies
+from liedyn.mechanics.dynamics.state import STATE
+from liedyn.mechanics.tree.kinematics import world_motion, world_size
+from liedyn.mechanics.tree.rnea_derivatives import composites, contributions, derivative_nonzeros, put_derivatives
+from liedyn.mechanics.tree.rnea_hessian import forces_at, rnea_hessian_size
+from liedyn.mechanics.tree.rows import leave_squares
+from liedyn.mechanics.tree.tangent_recursion import BODY, VariedLinks, get_block6
 from liedyn.model.constraint_records import all_cut, is_long, loop_count
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_count, zero6
@@ -64,10 +67,11 @@ MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 6)
 
 @inline
 def kinematics_size(lane, model, x):
-    """Size of the workspaces of a `Prepared` and a `Weighed` that are not shared."""
+    """Size of the workspaces of a `Prepared` and a `Weighed` that are not shared, but for the sides of cut joints."""
     n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
-    of_state = links * (BODY + LINK) + world_size(model) + (1 + JOINT) * n + 3 * (m + nz) + 2 * KEPT * loop_count(model)
-    return width_of(lane) * of_state + links * (padded_for(lane, x) * MOTION + WIDTH * LINK) + WIDTH * 16
+    of_cuts = 3 * (m + nz) + 2 * KEPT * loop_count(model)
+    of_state = links * (BODY + LINK) + rnea_hessian_size(model) + (1 + JOINT) * n + of_cuts
+    return width_of(lane) * of_state + links * (padded_for(lane, x) * MOTION + WIDTH * LINK) + WIDTH * 20
 
 
 @inline
@@ -75,11 +79,12 @@ def hessian_size(lane, model, p_y, p_w, nu):
     """Size of the workspace of `put_hessians`."""
     n, m, x, w = model.ints[NV], model.ints[N_ROWS], p_y + p_w, width_of(lane)
     columns, own = padded_for(lane, x), padded_for(lane, p_w)
-    reduced = w * (n * n + crba_size(model) + model.ints[N_VIRTUAL] * n) + 2 * (n + p_w) * own
+    reduced = w * (7 * (n * n + WIDTH) + model.ints[N_VIRTUAL] * n) + 2 * (n + p_w) * own
     multipliers = m * padded_for(lane, x + nu) + 3 * multipliers_size(lane, model) + WIDTH * m + w * 4 * m
     positions = elimination_size(SCALAR, model) + m * n + padded(n)
-    return kinematics_size(lane, model, x) + reduced + multipliers + (3 * n + m + x + nu) * columns + positions + w * (
-        3 * n) + WIDTH * 40
+    sides = 2 * loop_count(model) * SIDES * (columns if w == 1 else padded_for(lane, p_y))
+    variations = sides + (3 * n + m + x + nu) * columns
+    return kinematics_size(lane, model, x) + reduced + multipliers + variations + positions + w * 3 * n + WIDTH * 40
 
 
 @kernel_in_place
@@ -92,7 +97,8 @@ def motion_hessian_size(model, p_y, p_w, nu):
 def model_hessians_size(model, count, p_y, p_w, nu):
     """Size of the workspace of `model_hessians` for `count` weighted sums, which may be of multipliers."""
     n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
-    shares = kinematics_size(SCALAR, model, x) + n * (m + 1 + padded(x + nu)) + 3 * m + CUT * loop_count(model)
+    cuts = loop_count(model) * (CUT + 2 * SIDES * padded(x))
+    shares = kinematics_size(SCALAR, model, x) + n * (m + 1 + padded(x + nu)) + 3 * m + cuts
     return hessian_size(SCALAR, model, p_y, p_w, nu) + sums_size(SCALAR, model, count) + shares + WIDTH * 24
 
 
@@ -117,34 +123,6 @@ def add_turns(lane, model, turn, columns, b, of_motion):
                     at_q, at_v = at_q + 3 * width, at_v + 3 * every
                     store(LANES, of_q, at_q, load(LANES, of_q, at_q) + by_q[1][k])
                     store(LANES, of_v, at_v, load(LANES, of_v, at_v) + by_v[1][k])
-
-
-@inline
-def add_transposed_products(lane, A, rows, X, out):
-    """out += A^T X for the first `rows` columns of A."""
-    if width_of(lane) == 1:
-        add_products_in_registers(A, 0, 1, A.shape[1], rows, A.shape[0], X, out)
-        return
-    for i in range(rows):
-        b, columns = 0, columns_of(lane, X)
-        while b + 4 <= columns:  # four sums at once: each waits for its own last step only
-            s, t = element(lane, out, i, b), element(lane, out, i, b + 1)
-            u, v = element(lane, out, i, b + 2), element(lane, out, i, b + 3)
-            for k in range(A.shape[0]):
-                x = element(lane, A, k, i)
-                s, t = s + x * element(lane, X, k, b), t + x * element(lane, X, k, b + 1)
-                u, v = u + x * element(lane, X, k, b + 2), v + x * element(lane, X, k, b + 3)
-            put_element(lane, out, i, b, s)
-            put_element(lane, out, i, b + 1, t)
-            put_element(lane, out, i, b + 2, u)
-            put_element(lane, out, i, b + 3, v)
-            b += 4
-        while b < columns:
-            s = element(lane, out, i, b)
-            for k in range(A.shape[0]):
-                s = s + element(lane, A, k, i) * element(lane, X, k, b)
-            put_element(lane, out, i, b, s)
-            b += 1
 
 
 @inline
@@ -175,19 +153,28 @@ def put_symmetric(lane, p_y, x, P, H):
 
 
 @inline
-def vary_all(lane, model, q, lam, reads, prepared, weighed, room, b):
+def put_block(L, b, lam_2):
+    """Block b of the columns of L."""
+    for r in range(L.shape[0]):
+        store(LANES, lam_2, r, load(LANES, L, L.shape[1] // WIDTH * r + b))
+
+
+@inline
+def vary_all(lane, model, lam, reads, prepared, weighed, room, b):
     """Block b of the variations of the gradient, and of the velocities of the rows for mu."""
     columns, size = prepared.columns, WIDTH * MOTION * link_count(model)
     variations, multipliers = vector_in(prepared.variations, b * size, size), (lam, room.lam_2)
-    for r in range(model.ints[N_ROWS]):
-        store(LANES, room.lam_2, r, load(LANES, columns.L, columns.L.shape[1] // WIDTH * r + b))
-    vary_links(lane, model, prepared, weighed, b, variations)
-    vary_cuts(lane, model, prepared.world, False, room.lam_2, weighed, b, variations, room.of_lam)
+    if width_of(lane) == 1:
+        put_block(columns.L, b, room.lam_2)
+    vary_links(lane, model, columns, weighed, b)
+    places = WIDTH * SIDES * 2 * loop_count(model)
+    sides = vector_in(prepared.sides, b * places, places)
+    vary_cuts(lane, model, prepared.world, False, weighed, b, sides, room.of_lam)
     if width_of(lane) == 1:
         vary_contacts(model, prepared.world, multipliers, weighed, b, variations, room.of_lam)
     if reads:
-        vary_cuts(lane, model, prepared.world, True, room.lam_2, weighed, b, variations, room.of_lam)
-    vary_gradient(lane, model, q, prepared, weighed, b, variations, room.of_motion)
+        vary_cuts(lane, model, prepared.world, True, weighed, b, sides, room.of_lam)
+    vary_gradient(lane, model, prepared, weighed, b, room.of_motion)
 
 
 @inline
@@ -195,11 +182,11 @@ def push_all(lane, model, reads, prepared, weighed, room, b):
     """Block b of the variations of the gradient by v, along columns that displace nothing."""
     size = WIDTH * MOTION * link_count(model)
     variations = vector_in(prepared.variations, b * size, size)
-    push_links(lane, model, prepared, weighed, variations)
+    push_links(model, weighed.rates)
     push_cuts(lane, model, False, weighed, variations)
     if reads:
         push_cuts(lane, model, True, weighed, variations)
-    push_gradient(lane, model, prepared, weighed, b, variations, room.of_motion[1])
+    push_gradient(lane, model, prepared.world, weighed.rates, b, room.of_motion[1])
 
 
 @inline
@@ -208,14 +195,18 @@ def put_columns(lane, model, state, turn, lam, reads, prepared, room, shares, si
     (p_y, x, c), blocks = sizes, room.P.shape[1] // WIDTH
     clear(room.P)
     if shares.theta.size > 0:
+        put_tree_hessian(lane, model, state.q, False, shares.prepared, shares.weighed, room.hessian)
+        put_tree_columns(lane, model, room.hessian, shares.prepared.columns, room.of_motion)
         for b in range(blocks):
-            vary_all(lane, model, state.q, lam, False, shares.prepared, shares.weighed, room, b)
+            vary_all(lane, model, lam, False, shares.prepared, shares.weighed, room, b)
         own = shares.prepared.columns
         add_transposed_products(lane, own.N, p_y, room.of_motion[0], room.P)
         add_transposed_products(lane, own.X, c, room.of_motion[1], room.P)
     displaced = room.of_lam.shape[1] // WIDTH
+    put_tree_hessian(lane, model, state.q, True, prepared, room.weighed, room.hessian)
+    put_tree_columns(lane, model, room.hessian, prepared.columns, room.of_motion)
     for b in range(displaced):
-        vary_all(lane, model, state.q, lam, reads, prepared, room.weighed, room, b)
+        vary_all(lane, model, lam, reads, prepared, room.weighed, room, b)
         add_turns(lane, model, turn, prepared.columns, b, room.of_motion)
     for b in range(displaced, blocks):
         push_all(lane, model, reads, prepared, room.weighed, room, b)
@@ -225,18 +216,42 @@ def put_columns(lane, model, state, turn, lam, reads, prepared, room, shares, si
 
 @inline
 def prepare(lane, model, state, a, prepared):
-    """Kinematics and bodies at the velocity of a state."""
-    world_positions(lane, model, state.q, prepared.world)
-    world_velocities(lane, model, state.v, prepared.world)
-    put_bodies(lane, model, state.v, a, state.f_ext, prepared.world, prepared.bodies)
+    """Kinematics, what `put_tree_hessian` takes, the inertia matrix and the derivatives of inverse dynamics."""
+    work, w, n = prepared.world, width_of(lane), model.ints[NV]
+    world_motion(lane, model, state.q, state.v, a, work)
+    composites(lane, model, state.f_ext, work)
+    tau = vector_in(work, w * forces_at(model), w * n)
+    if w > 1:
+        contributions(lane, model, work, tau)
+    for k in range(n * n):
+        store(lane, prepared.M, k, splat(lane, 0.0))
+    put_derivatives(lane, model, state.q, work, derivative_nonzeros, leave_squares,
+                    (tau, prepared.D_q, prepared.D_v, prepared.M))
 
 
 @inline
-def vary_all_motions(lane, model, prepared, blocks):
+def vary_all_motions(lane, model, prepared, blocks, displaced):
+    """Variations of all links along all blocks of columns, of which those from `displaced` on displace nothing."""
     size = WIDTH * MOTION * link_count(model)
     for b in range(blocks):
-        vary_motions(lane, model, prepared.world, prepared.bodies, prepared.columns, b,
-                     vector_in(prepared.variations, b * size, size))
+        variations = vector_in(prepared.variations, b * size, size)
+        if b < displaced:
+            vary_motions(lane, model, prepared.world, prepared.columns, b, variations)
+        else:
+            push_motions(lane, model, prepared.world, prepared.columns, b, variations)
+
+
+@inline
+def vary_all_sides(lane, model, reads, prepared, cuts, blocks, lam_2):
+    """Variations of the sides of all cut joints along blocks of columns."""
+    size, places = WIDTH * MOTION * link_count(model), WIDTH * SIDES * 2 * loop_count(model)
+    for b in range(blocks):
+        variations, sides = (vector_in(prepared.variations, b * size, size),
+                             vector_in(prepared.sides, b * places, places))
+        put_block(prepared.columns.L, b, lam_2)
+        vary_sides(lane, model, prepared.world, False, lam_2, cuts, variations, sides)
+        if reads:
+            vary_sides(lane, model, prepared.world, True, lam_2, cuts, variations, sides)
 
 
 @inline
@@ -244,9 +259,9 @@ def put_shares(model, state, lam, e, space, prepared, shares, room, blocks, colu
     """Columns and kinematics for weights of multipliers."""
     own, moved = shares.prepared, room.of_lam
     put_z(model, e, lam, shares.G_sharp, shares.order, shares.z)
-    prepare(SCALAR, model, State(state.q, shares.z, state.tau, state.f_ext), space.a, own)
+    world_motion(SCALAR, model, state.q, shares.z, space.a, own.world)
     clear(own.columns.X)  # first the variations of G z along displacements
-    vary_all_motions(SCALAR, model, own, blocks)
+    vary_all_motions(SCALAR, model, own, blocks, blocks)
     weighed = room.weighed
     cuts = shares.cuts
     put_cuts(SCALAR, model, own.world, lam, own.bodies, cuts)
@@ -257,7 +272,9 @@ def put_shares(model, state, lam, e, space, prepared, shares, room, blocks, colu
         vary_velocity_rows(SCALAR, model, motion, links, space.N, b, moved)
     put_least_columns(model, e, space, moved, room.left, column, shares, (prepared.columns.L, own.columns.X),
                       room.scratch)
-    vary_all_motions(SCALAR, model, own, blocks)
+    vary_all_motions(SCALAR, model, own, blocks, blocks)
+    put_sides(SCALAR, model, own.world, False, lam, shares.weighed.cuts)
+    vary_all_sides(SCALAR, model, False, own, shares.weighed.cuts, blocks, room.lam_2)
     for r in range(weighed.rows.phi.size):
         for part in range(3):
             store(SCALAR, shares.weighed.rows[part], r, 0.0)
@@ -286,8 +303,10 @@ def shares_in(model, columns, shared, asked, blocks, work):
     return Shares(
         take_matrix(work, n, m), take_integers(work, m), take_vector(work, n if asked else 0), take_vector(work, m),
         Prepared(take_vector(work, world_size(model) if asked else 0), take_vector(work, BODY * links), shared.M,
-                 shared.E, shared.S, shared.MS, shared.inverse, Columns(columns.N, Z, columns.A, columns.L),
-                 take_vector(work, WIDTH * MOTION * links * blocks)),
+                 shared.D_q, shared.D_v, shared.E, shared.S, shared.MS, shared.inverse,
+                 Columns(columns.N, Z, columns.A, columns.L),
+                 take_vector(work, WIDTH * MOTION * links * blocks),
+                 take_vector(work, WIDTH * SIDES * 2 * cuts * blocks)),
         weighed_in(SCALAR, model, 1 if asked else 0, work), take_vector(work, CUT * cuts))
 
 
@@ -304,16 +323,19 @@ def put_hessians(lane, model, state, coordinates, weights, e, work, space, H):
     columns, column = Columns(space.N, space.X, space.da, take_matrix(work, m, padded_for(lane, c))), take_vector(
         work, m)
     prepared = Prepared(
-        take_vector(work, w * world_size(model)), take_vector(work, w * BODY * links), take_matrix(work, n, w * n),
-        take_matrix(work, nz, w * n), take_matrix(work, n, of_w), take_matrix(work, n, of_w),
-        take_matrix(work, p_w, of_w), columns, take_vector(work, MOTION * links * of_x))
+        take_vector(work, w * rnea_hessian_size(model)), take_vector(work, 0), take_matrix(work, n, w * n),
+        take_matrix(work, n, w * n), take_matrix(work, n, w * n), take_matrix(work, nz, w * n),
+        take_matrix(work, n, of_w), take_matrix(work, n, of_w),
+        take_matrix(work, p_w, of_w), columns, take_vector(work, MOTION * links * of_x),
+        take_vector(work, SIDES * 2 * loop_count(model) * of_y))
     room = Room(
         weighed_in(lane, model, 1, work), take_vector(work, w * n), take_vector(work, w * n), take_vector(work, w * n),
         take_vector(work, multipliers_size(lane, model)),
         (take_matrix(work, n, of_y), take_matrix(work, n, of_x), take_matrix(work, n, of_y)),
-        take_matrix(work, m, of_y), take_vector(work, WIDTH * m), take_matrix(work, c, of_x))
+        take_matrix(work, m, of_y), take_vector(work, WIDTH * m), take_matrix(work, c, of_x),
+        TreeHessian(take_matrix(work, n, w * n), take_matrix(work, n, w * n), take_matrix(work, n, w * n),
+                    take_matrix(work, n, w * n)))
     shares, blocks = shares_in(model, columns, prepared, asked, of_x // WIDTH, work), of_x // WIDTH
-    crba_kernel(lane, model, state.q, take_vector(work, w * crba_size(model)), prepared.M)
     prepare(lane, model, state, space.a, prepared)
     if reads:
         reader_rows(lane, model, prepared.world, prepared.E)
@@ -325,9 +347,13 @@ def put_hessians(lane, model, state, coordinates, weights, e, work, space, H):
     elif m > 0:
         put_multiplier_columns(lane, model, e, space.balance, room.left, column, columns.L)
     clear(room.of_lam)
-    vary_all_motions(lane, model, prepared, blocks)
+    vary_all_motions(lane, model, prepared, blocks, of_y // WIDTH)
+    put_sides(lane, model, prepared.world, False, lam, room.weighed.cuts)
+    if reads:
+        put_sides(lane, model, prepared.world, True, lam, room.weighed.cuts)
+    vary_all_sides(lane, model, reads, prepared, room.weighed.cuts, of_y // WIDTH, room.lam_2)
     for k in range(weights.q.shape[0]):
-        put_adjoints(lane, model, state, coordinates, weights, k, e, work, space, prepared, room, shares)
+        put_adjoints(lane, model, coordinates, weights, k, e, work, space, prepared, room, shares)
         put_columns(lane, model, state, vector_in(weights.turn, k * w * n, w * n), lam, reads, prepared, room, shares,
                     (p_y, x, c), matrix_in(H, k * c * c * w, c, c * w))
 

@@ -115,15 +115,13 @@ def read_part(name, found, linearized, weights):
         given = np.eye(size)[None, first:]
     if name == "lam":
         _require_fixed(robot)
-    H = hessians(linearized, name, given)
-    if first:
-        H = np.concatenate([np.zeros((len(H), first, *H.shape[2:])), H], axis=1)
+    H = hessians(linearized, name, given, first)
     return {name: H.reshape(*linearized.lead, *H.shape[1 + (name in weights):])}
 
 
-def hessians(linearized, name, given):
-    """Hessians (states, sums, x + nu, x + nu) of sums of rates "f", "a", "lam" or displacements "q", with weights
-    (states, sums, size) or (1, sums, size)."""
+def hessians(linearized, name, given, first=0):
+    """Hessians (states, first + sums, x + nu, x + nu) of sums of rates "f", "a", "lam" or displacements "q", with
+    weights (states, sums, size) or (1, sums, size), after `first` ones that are zero."""
     robot, states, (p_y, sums) = linearized.robot, len(linearized.state.q), (
         len(linearized.coordinates.virtual_y), given.shape[1])
     if linearized.loads is not None:
@@ -136,7 +134,7 @@ def hessians(linearized, name, given):
         own, of["v"] = linearized.loads.weights(mu)
         of["q"] = own + of["q"] if name == "q" else own
     c = linearized.sizes["f"] + linearized.actuators.shape[1]
-    H = np.zeros((states, sums, c, c))
+    H = np.empty((states, sums + (first if linearized.loads is None else 0), c, c))
     weights = SumWeights(*(x.copy() for x in (
         of["f"][..., :p_y], of["f"][..., p_y:], of["a"], of["lam"], of["q"], of["v"])))
     done = np.zeros(states, np.int64)
@@ -152,4 +150,7 @@ def hessians(linearized, name, given):
         with of_the_batch(linearized.lead, int(done.argmin())):
             raise SingularConfigurationError(
                 "second derivatives are not defined here: too close to a singular state", np.empty(0))
-    return H if linearized.loads is None else linearized.loads.closed(H, mu)
+    if linearized.loads is None:
+        return H
+    H = linearized.loads.closed(H, mu)
+    return np.concatenate([np.zeros((states, first, *H.shape[2:])), H], axis=1) if first else H

@@ -14,6 +14,7 @@ from liedyn.linear.second.hessian import SUMS, hessian_size, put_hessians
 from liedyn.linear.second.weighted_sums import SumWeights, motion_sums, sums_size
 from liedyn.linear.space import COORDINATES, Coordinates, LocalSpace
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
+from liedyn.machine.linalg.gauss_jordan import clear
 from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.mechanics.constraints.free_velocities import TANGENT, is_left
 from liedyn.mechanics.dynamics.state import STATE, gather_state, state_in_lanes
@@ -44,7 +45,7 @@ def model_hessians_in_lanes(model, state, coordinates, weights, e, work, space, 
 def second_registers(begin, end, model, states, request, weights, results):
     """`second_states` for states with the same dependent velocities; `done` becomes 1 where H has been computed."""
     (coordinates, actuators, tolerances), (H, done) = request, results
-    p, n, nu, sums = coordinates.virtual_w.size, model.ints[NV], actuators.shape[1], H.shape[1]
+    p, n, nu, sums = coordinates.virtual_w.size, model.ints[NV], actuators.shape[1], weights.y.shape[1]
     virtual, choosable, c = coordinates.virtual_w, np.empty(n), 2 * p + nu
     of_space = linearize_in_lanes_size(model, p, nu)
     size = 1 + hessian_size(LANES, model, p, p, nu) + sums_size(LANES, model, sums)
@@ -63,7 +64,9 @@ def second_registers(begin, end, model, states, request, weights, results):
     given = SumWeights(
         matrix_of(sums, weights.y.shape[2]), matrix_of(sums, weights.w.shape[2]), matrix_of(sums, weights.a.shape[2]),
         matrix_of(sums, 0), matrix_of(sums, weights.q.shape[2]), matrix_of(sums, weights.v.shape[2]))
-    found, rows, count = matrix_of(sums * c, c), H.reshape(H.shape[0], sums * c * c), weights.y.shape[0]
+    found, rows, count = matrix_of(H.shape[1] * c, c), H.reshape(H.shape[0], H.shape[1] * c * c), weights.y.shape[0]
+    clear(found)
+    after = found[(H.shape[1] - sums) * c:]
     rows_y, rows_w = weights.y.reshape(count, given.y.size // WIDTH), weights.w.reshape(count, given.w.size // WIDTH)
     rows_a, rows_q = weights.a.reshape(count, given.a.size // WIDTH), weights.q.reshape(count, given.q.size // WIDTH)
     rows_v = weights.v.reshape(count, given.v.size // WIDTH)
@@ -78,7 +81,7 @@ def second_registers(begin, end, model, states, request, weights, results):
         gather_weights(rows_a, b, end, given.a)
         gather_weights(rows_q, b, end, given.q)
         gather_weights(rows_v, b, end, given.v)
-        model_hessians_in_lanes(model, lanes, chosen, given, e, work, space, found)
+        model_hessians_in_lanes(model, lanes, chosen, given, e, work, space, after)
         scatter_matrix(found, b, end, rows, lines)
         for k in range(b, min(b + WIDTH, end)):
             done[k] = 1

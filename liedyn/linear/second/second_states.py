@@ -17,9 +17,12 @@ from liedyn.model.packed import NV
 
 @batch
 def second_states(begin, end, model, states, request, weights, results):
-    """results.H (states, weights, x + nu, x + nu): Hessians of weighted sums of the motion at linearized states, for a
-    `SecondRequest`; `weights` are `SumWeights` (states, sums, size), or (1, sums, size) for all states. States that are
-    `done` are left as they are; it becomes 1 at the others, but where there is no state space."""
+    """Second derivatives results.H (states, first + sums, x + nu, x + nu), for a `SecondRequest`: after `first` ones
+    that are zero, Hessians of weighted sums of the motion at linearized states.
+
+    `weights` are `SumWeights` (states, sums, size), or (1, sums, size) for all states. States that are `done` are left
+    as they are; it becomes 1 at the others, but where there is no state space.
+    """
     (coordinates, actuators, tolerances), (H, done) = request, results
     R_y, virtual_y, R_w, virtual_w = coordinates
     p_y, p_w, nu, n = virtual_y.size, virtual_w.size, actuators.shape[1], model.ints[NV]
@@ -27,7 +30,7 @@ def second_states(begin, end, model, states, request, weights, results):
     lower, moved = np.empty((p_w, columns)), np.empty((n, columns))
     space = new_space(model, p_y, p_w, nu)
     own = np.empty(linearize_size(model, p_y, p_w, nu))
-    work = np.empty(model_hessians_size(model, H.shape[1], p_y, p_w, nu))
+    work = np.empty(model_hessians_size(model, weights.y.shape[1], p_y, p_w, nu))
     for b in range(begin, end):
         if done[b] == 1:
             continue
@@ -42,5 +45,7 @@ def second_states(begin, end, model, states, request, weights, results):
         each = SumWeights(
             weights.y[own_weights], weights.w[own_weights], weights.a[own_weights], weights.lam[own_weights],
             weights.q[own_weights], weights.v[own_weights])
-        model_hessians(model, state, chosen, each, e, work, space, H[b].reshape(-1, H.shape[3]))
+        first = H.shape[1] - weights.y.shape[1]
+        H[b, :first] = 0.0
+        model_hessians(model, state, chosen, each, e, work, space, H[b][first:].reshape(-1, H.shape[3]))
         done[b] = 1

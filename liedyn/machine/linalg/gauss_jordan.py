@@ -166,6 +166,62 @@ def add_products_in_registers(A, first, down, along, rows, inner, X, out):
 
 
 @inline
+def scaled_sums(lane, A, k, i, y, sums):
+    """`sums` plus y times four elements of row k of A, from column i on."""
+    s, t, u, v = sums
+    return (s + element(lane, A, k, i) * y, t + element(lane, A, k, i + 1) * y, u + element(lane, A, k, i + 2) * y,
+            v + element(lane, A, k, i + 3) * y)
+
+
+@inline
+def column_of_four(lane, A, i, b):
+    """Four elements of a column of A, from row i on."""
+    return element(lane, A, i, b), element(lane, A, i + 1, b), element(lane, A, i + 2, b), element(lane, A, i + 3, b)
+
+
+@inline
+def put_column_of_four(lane, A, i, b, x):
+    for r in range(4):
+        put_element(lane, A, i + r, b, x[r])
+
+
+@inline
+def add_transposed_products(lane, A, rows, X, out):
+    """out += A^T X for the first `rows` columns of A.
+
+    In lanes four rows of two columns stay in registers until they are complete.
+    """
+    if width_of(lane) == 1:
+        add_products_in_registers(A, 0, 1, A.shape[1], rows, A.shape[0], X, out)
+        return
+    columns, i = columns_of(lane, X), 0
+    while i + 4 <= rows:
+        b = 0
+        while b + 2 <= columns:
+            s, t = column_of_four(lane, out, i, b), column_of_four(lane, out, i, b + 1)
+            for k in range(A.shape[0]):
+                s = scaled_sums(lane, A, k, i, element(lane, X, k, b), s)
+                t = scaled_sums(lane, A, k, i, element(lane, X, k, b + 1), t)
+            put_column_of_four(lane, out, i, b, s)
+            put_column_of_four(lane, out, i, b + 1, t)
+            b += 2
+        while b < columns:
+            s = column_of_four(lane, out, i, b)
+            for k in range(A.shape[0]):
+                s = scaled_sums(lane, A, k, i, element(lane, X, k, b), s)
+            put_column_of_four(lane, out, i, b, s)
+            b += 1
+        i += 4
+    while i < rows:
+        for b in range(columns):
+            s = element(lane, out, i, b)
+            for k in range(A.shape[0]):
+                s = s + element(lane, A, k, i) * element(lane, X, k, b)
+            put_element(lane, out, i, b, s)
+        i += 1
+
+
+@inline
 def largest_element(T, begin, end, n, free):
     """Row, column and size of the largest element in rows `begin` to `end` and columns where `free` is 1, not 0.
 
