@@ -20,7 +20,7 @@ The same for the coordinates of cut joints, whose velocities are other component
 from collections import namedtuple
 
 from liedyn.lie.algebra import Ad, Ad_dual_inverse, Ad_inverse, ad, add6, minus_ad_dual, neg6, sub6
-from liedyn.linear.second.adjoint_recursion import LINK, OF_A, OF_Q, OF_V, OF_W, Weighed, push, weighed_twist
+from liedyn.linear.second.adjoint_recursion import LINK, OF_A, OF_Q, OF_V, OF_W, Weighed, push, push_rate, weighed_twist
 from liedyn.linear.second.adjoint_sides import (
     adjoints_of_sides, followed_twist, followed_wrench, pair_neg, push_between, still, value, wrench_back,
 )
@@ -283,8 +283,8 @@ def push_cuts(lane, model, virtual, weighed, variations):
             C, K = get_pose(lane, cuts, k), get6(lane, cuts, k + B_OF_A)
             dv_a, dv_b = variation_of(variations, link_a, DV), variation_of(variations, link_b, DV)
             on_b, on_a = by_velocities((kind, virtual, C), dv_a, sub6(dv_b, dv_a), K)
-            push(LANES, rates, link_b, OF_V, on_b)
-            push(LANES, rates, link_a, OF_V, on_a)
+            push_rate(rates, link_b, on_b)
+            push_rate(rates, link_a, on_a)
 
 
 @inline

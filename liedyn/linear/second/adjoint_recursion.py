@@ -94,13 +94,6 @@ def push(lane, links, i, what, F):
         accumulate6(lane, links, LINK * i + what, F)
 
 
-@inline
-def put_no_wrenches(lane, links, i):
-    """No wrenches of link i yet, or no variations."""
-    for k in range(LINK * i + OF_A, LINK * (i + 1)):
-        store(lane, links, k, splat(lane, 0.0))
-
-
 # ---- the gradient
 
 
@@ -108,12 +101,13 @@ def put_no_wrenches(lane, links, i):
 def put_links(lane, model, world, weighed):
     """W of all links, and no wrenches yet."""
     mu, adjoints = weighed.mu, weighed.adjoints
+    for k in range(LINK * link_count(model)):  # all at once, which is one call of memset
+        store(lane, adjoints, k, splat(lane, 0.0))
     for i in range(link_count(model)):
         w = weighed_twist(lane, adjoints, parent(model, i))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             w = add6(w, scale6(load(lane, mu, j), get6(lane, world, of_dof(model, j, S))))
         put6(lane, adjoints, LINK * i + W, w)
-        put_no_wrenches(lane, adjoints, i)
 
 
 @inline
@@ -225,17 +219,17 @@ def put_pairs(lane, model, moves, world, joints, i, H):
     while j >= 0:
         Sj, psi_dot = get6(lane, world, of_dof(model, j, S)), get6(lane, world, of_dof(model, j, PSI_DOT))
         psi_ddot, psi = get6(lane, world, of_dof(model, j, PSI_DDOT)), get6(lane, joints, JOINT * j + OF_W_P)
-        qq = add_power(add_power(add_power(dot6(along, Sj), m, psi_dot), g, psi_ddot), by_q, psi)
+        qq = add_power(dot6(along, Sj), m, psi_dot) + add_power(dot6(g, psi_ddot), by_q, psi)
         vv = dot6(n, Sj)
         put_element(lane, H.qq, j, i, qq)
         put_element(lane, H.vv, j, i, vv)
-        put_element(lane, H.qv, j, i, add_power(dot6(n, psi_dot), by_v, psi))
+        put_element(lane, H.qv, j, i, dot6(n, psi_dot) + dot6(by_v, psi))
         put_element(lane, H.qa, j, i, dot6(carried, psi))
         if dof_link(model, i) != dof_link(model, j):
             S_rate = add6(psi_dot, get6(lane, world, of_dof(model, j, S_DOT)))
             put_element(lane, H.qq, i, j, qq)
             put_element(lane, H.vv, i, j, vv)
-            put_element(lane, H.qv, i, j, add_power(dot6(m, Sj), g, S_rate))
+            put_element(lane, H.qv, i, j, dot6(m, Sj) + dot6(g, S_rate))
             put_element(lane, H.qa, i, j, dot6(g, Sj))
         j = parent_dof(model, j)
 
@@ -330,12 +324,13 @@ def push_motions(lane, model, world, columns, b, variations):
 def vary_links(lane, model, columns, weighed, b):
     """Variations of W of all links, and none of their wrenches yet; needs `put_joints`."""
     rates, joints, N = weighed.rates, weighed.joints, columns.N
+    for k in range(LINK * link_count(model)):
+        store(LANES, rates, k, splat(LANES, 0.0))
     for i in range(link_count(model)):
         dW = weighed_twist(LANES, rates, parent(model, i))
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             dW = add6(dW, scale6(load(LANES, N, N.shape[1] // WIDTH * j + b), get6(lane, joints, JOINT * j + OF_W_P)))
         put6(LANES, rates, LINK * i + W, dW)
-        put_no_wrenches(LANES, rates, i)
 
 
 @kernel_in_place
@@ -350,11 +345,11 @@ def vary_gradient(lane, model, prepared, weighed, b, of_motion):
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             Sj, turned, k = (get6(lane, world, of_dof(model, j, S)), get6(lane, world, of_dof(model, j, PSI_DOT)),
                              JOINT * j)
-            x = add_power(add_power(load(LANES, of_q, width * j + b), Sj, F_q), turned, on)
-            x = add_power(add_power(x, get6(lane, joints, k + OF_A_P), F_a), get6(lane, joints, k + OF_W_P), F_w)
-            store(LANES, of_q, width * j + b, x)
-            x = add_power(add_power(load(LANES, of_v, every * j + b), Sj, F_v), turned, F_a)
-            store(LANES, of_v, every * j + b, x)
+            x, y = dot6(turned, on), dot6(get6(lane, joints, k + OF_W_P), F_w)  # short sums, which need not wait
+            x, y = add_power(x, Sj, F_q), add_power(y, get6(lane, joints, k + OF_A_P), F_a)
+            store(LANES, of_q, width * j + b, load(LANES, of_q, width * j + b) + x + y)
+            x, y = dot6(turned, F_a), dot6(Sj, F_v)
+            store(LANES, of_v, every * j + b, load(LANES, of_v, every * j + b) + x + y)
             store(LANES, of_a, width * j + b, add_power(load(LANES, of_a, width * j + b), Sj, F_a))
         if p >= 0:
             accumulate6(LANES, rates, LINK * p + OF_A, F_a)
@@ -366,11 +361,18 @@ def vary_gradient(lane, model, prepared, weighed, b, of_motion):
 # ---- the same along columns that change velocities and no coordinates: only the gradient by v depends on these
 
 
+@inline
+def push_rate(rates, i, F):
+    """Add F to the variation of of_v of link i, six registers for each link here, unless it is the ground."""
+    if i >= 0:
+        accumulate6(LANES, rates, 6 * i, F)
+
+
 @kernel_in_place
 def push_links(model, rates):
     """No variations of of_v yet."""
-    for i in range(link_count(model)):
-        put6(LANES, rates, LINK * i + OF_V, zero6(LANES))
+    for k in range(6 * link_count(model)):
+        store(LANES, rates, k, splat(LANES, 0.0))
 
 
 @kernel_in_place
@@ -378,9 +380,8 @@ def push_gradient(lane, model, world, rates, b, of_v):
     """Adds what the varied wrenches make to block b of the variations of the gradient by v."""
     width = of_v.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
-        p, F_v = parent(model, i), rate_of(rates, i, OF_V)
+        F_v = get6(LANES, rates, 6 * i)
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             Sj = get6(lane, world, of_dof(model, j, S))
-            store(LANES, of_v, width * j + b, add_power(load(LANES, of_v, width * j + b), Sj, F_v))
-        if p >= 0:
-            accumulate6(LANES, rates, LINK * p + OF_V, F_v)
+            store(LANES, of_v, width * j + b, load(LANES, of_v, width * j + b) + dot6(Sj, F_v))
+        push_rate(rates, parent(model, i), F_v)

@@ -25,6 +25,8 @@ For displacements along constant velocities, q exp(d t), g_12 is the symmetric p
 Kernels take a `lane` argument: one state, a register of directions at once, or W states in lanes, one direction after
 the other (`liedyn.linear.second.second_in_lanes`).
 """
+from numba import typeof
+
 from liedyn.lie.algebra import minus_ad_dual, scale6
 from liedyn.linear.choice import reads_cuts
 from liedyn.linear.second.adjoint_contacts import vary_contacts
@@ -63,6 +65,8 @@ from liedyn.model.packed_records import MODEL, dof_count, first_dof, get3, link_
 
 ONE = group(MotionWeights, *[VECTOR] * 6)
 MANY, SUMS = group(MotionSums, *[MATRIX] * 7), group(SumWeights, *[MATRIX] * 6)
+ONE_STATE, IN_LANES = typeof(SCALAR), typeof(LANES)
+"""Types of `lane`: with it as an argument, registers that are kept on the stack lie within lines of the cache."""
 
 
 @inline
@@ -358,14 +362,14 @@ def put_hessians(lane, model, state, coordinates, weights, e, work, space, H):
                     (p_y, x, c), matrix_in(H, k * c * c * w, c, c * w))
 
 
-@late(MODEL, STATE, COORDINATES, MANY, VECTOR, VECTOR, SPACE, MATRIX)
-def motion_hessians(model, state, coordinates, weights, e, work, space, H):
+@late(ONE_STATE, MODEL, STATE, COORDINATES, MANY, VECTOR, VECTOR, SPACE, MATRIX)
+def motion_hessians(lane, model, state, coordinates, weights, e, work, space, H):
     """H (count (x + nu), x + nu): the Hessians of the motion with each row of weights by (y, w, u).
 
     Arguments as for `model_hessians`.
     """
     work[0] = first_place(work)
-    put_hessians(SCALAR, model, state, coordinates, weights, e, work, space, H)
+    put_hessians(lane, model, state, coordinates, weights, e, work, space, H)
 
 
 @late(MODEL, STATE, COORDINATES, SUMS, VECTOR, VECTOR, SPACE, MATRIX)
@@ -380,7 +384,7 @@ def model_hessians(model, state, coordinates, weights, e, work, space, H):
     work[0] = first_place(work)
     given = motion_sums(SCALAR, model, state.v, coordinates, weights, work)
     rest = vector_in(work, int(work[0]), work.size - int(work[0]))
-    motion_hessians(model, state, coordinates, given, e, rest, space, H)
+    motion_hessians(SCALAR, model, state, coordinates, given, e, rest, space, H)
 
 
 @late(MODEL, STATE, COORDINATES, ONE, VECTOR, VECTOR, SPACE, MATRIX)
@@ -388,7 +392,7 @@ def motion_hessian(model, state, coordinates, weights, e, work, space, H):
     """H (x + nu, x + nu): the Hessian of the motion with these weights by (y, w, u), as `model_hessians`."""
     q, v, a, turn, rates, accelerations = weights
     motion_hessians(
-        model, state, coordinates,
+        SCALAR, model, state, coordinates,
         MotionSums(matrix_in(q, 0, 1, q.size), matrix_in(v, 0, 1, v.size), matrix_in(a, 0, 1, a.size),
                    matrix_in(q, 0, 0, 0), matrix_in(turn, 0, 1, turn.size), matrix_in(rates, 0, 1, rates.size),
                    matrix_in(accelerations, 0, 1, rates.size)), e, work, space, H)

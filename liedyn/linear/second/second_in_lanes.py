@@ -10,7 +10,7 @@ from liedyn.linear.linearize_in_lanes import (
 )
 from liedyn.linear.linearize_states import Request
 from liedyn.linear.lower_rows import complete_derivatives
-from liedyn.linear.second.hessian import SUMS, hessian_size, put_hessians
+from liedyn.linear.second.hessian import IN_LANES, SUMS, hessian_size, put_hessians
 from liedyn.linear.second.weighted_sums import SumWeights, motion_sums, sums_size
 from liedyn.linear.space import COORDINATES, Coordinates, LocalSpace
 from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
@@ -33,12 +33,12 @@ def gather_weights(weights, b, end, lanes):
         gather(weights, b, end, lanes)
 
 
-@late(MODEL, STATE, COORDINATES, SUMS, VECTOR, VECTOR, group(LocalSpace, *[MATRIX] * 14), MATRIX)
-def model_hessians_in_lanes(model, state, coordinates, weights, e, work, space, H):
+@late(IN_LANES, MODEL, STATE, COORDINATES, SUMS, VECTOR, VECTOR, group(LocalSpace, *[MATRIX] * 14), MATRIX)
+def model_hessians_in_lanes(lane, model, state, coordinates, weights, e, work, space, H):
     """`liedyn.linear.second.hessian.model_hessians` of W states."""
     work[0] = WIDTH
-    sums = motion_sums(LANES, model, state.v, coordinates, weights, work)
-    put_hessians(LANES, model, state, coordinates, sums, e, work, space, H)
+    sums = motion_sums(lane, model, state.v, coordinates, weights, work)
+    put_hessians(lane, model, state, coordinates, sums, e, work, space, H)
 
 
 @batch
@@ -81,7 +81,7 @@ def second_registers(begin, end, model, states, request, weights, results):
         gather_weights(rows_a, b, end, given.a)
         gather_weights(rows_q, b, end, given.q)
         gather_weights(rows_v, b, end, given.v)
-        model_hessians_in_lanes(model, lanes, chosen, given, e, work, space, after)
+        model_hessians_in_lanes(LANES, model, lanes, chosen, given, e, work, space, after)
         scatter_matrix(found, b, end, rows, lines)
         for k in range(b, min(b + WIDTH, end)):
             done[k] = 1
