@@ -244,6 +244,23 @@ def test_a_late_kernel_that_cannot_be_compiled_is_an_error(monkeypatch):
     with pytest.raises(RuntimeError, match="impossible could not be compiled"):
         caller(np.ones(1, np.int64), np.ones(1))
     assert "no_such_thing" in causes[0]
+    inner = jit.late(INTEGERS, VECTOR, returns=types.float64)(late._LATE[next(reversed(late._LATE))].kernel)
+    caller, _ = late_kernel("around", lambda ints, floats: inner(ints, floats) + 1.0)
+    with pytest.raises(RuntimeError, match="impossible could not be compiled"):
+        caller(np.ones(1, np.int64), np.ones(1))
+
+
+def test_kernels_have_the_entries_that_callers_use():
+    def by_address(ints, floats):
+        ints[0] = floats[0]
+
+    jit.late(INTEGERS, VECTOR)(by_address)
+    dispatcher = next(reversed(late._LATE.values())).kernel
+    assert jit.address_for(dispatcher, (INTEGERS, VECTOR))
+    with pytest.raises(TypeError, match="by_address is a helper of compiled code"):
+        dispatcher(np.ones(1, np.int64), np.ones(1))
+    with pytest.raises(TypeError, match="by_address has no C function"):
+        jit.c_address(dispatcher, (INTEGERS, VECTOR))
 
 
 def test_arms_and_loops_wait_for_no_contacts():

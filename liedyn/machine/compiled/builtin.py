@@ -10,7 +10,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from liedyn.machine.compiled.jit import c_address, kernel
+from liedyn.machine.compiled.jit import c_address, c_kernel
 from liedyn.machine.compiled.objects import OBJECT, integers_or_zeros
 from liedyn.machine.typed_decorators import intrinsic
 
@@ -64,7 +64,7 @@ def called(typing, address, given, count):
     return OBJECT(types.int64, OBJECT, types.intp), codegen
 
 
-@kernel
+@c_kernel
 def spread(function, given, count):
     """The builtin function; its `self` holds address and number of arguments of the C function to call."""
     callee = integers_or_zeros(function, True, 2)

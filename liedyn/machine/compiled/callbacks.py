@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 
 from liedyn.machine.compiled.builtin import builtin
-from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.compiled.jit import c_kernel
 from liedyn.machine.compiled.objects import OBJECT, borrowed_none, counted, layout_is_known
 from liedyn.machine.typed_decorators import intrinsic, once
 
@@ -80,7 +80,7 @@ def _guarded(typing, answer, raised, stops, about, t, q, v, a, lam, out):
     return types.none(*[OBJECT] * 10), codegen
 
 
-@kernel
+@c_kernel
 def guarded(answer, raised, stops, about, t, q, v, a, lam, out):
     _guarded(answer, raised, stops, about, t, q, v, a, lam, out)
     return counted(borrowed_none())

@@ -45,10 +45,13 @@ KERNELS: list[Kernel] = []
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile at the first call, cache on disk, and divide as NumPy does (no ZeroDivisionError)."""
+    """Compile at the first call, cache on disk, and divide as NumPy does (no ZeroDivisionError).
+
+    Python and compiled code call it; for C code see `c_kernel`.
+    """
     if function is None:
         return functools.partial(kernel, **options)
-    dispatcher = cached(compiled(function, **_OPTIONS, **options), function)
+    dispatcher = cached(compiled(function, **{"no_cfunc_wrapper": True} | _OPTIONS | options), function)
     if function.__module__.split(".")[0] == "liedyn":
         KERNELS.append(dispatcher)
     return dispatcher
@@ -56,6 +59,13 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 kernel_in_place: Callable[..., Any] = functools.partial(kernel, _nrt=False)
 """A kernel that works in its argument arrays; it neither creates nor returns arrays."""
+
+c_kernel: Callable[..., Any] = functools.partial(kernel, no_cfunc_wrapper=False)
+"""A kernel with a C function, whose address is `c_address`."""
+
+_by_address: Callable[..., Any] = functools.partial(kernel_in_place, no_cpython_wrapper=True)
+"""A kernel that compiled code calls by address, without functions that convert the arguments of other callers: these
+are a tenth of the machine code of all kernels."""
 
 
 INTEGERS, VECTOR, MATRIX, CUBE = types.int64[::1], types.float64[::1], types.float64[:, ::1], types.float64[:, :, ::1]
@@ -74,7 +84,7 @@ def late(*kinds: Any, returns: Any = types.none) -> Callable[[Callable[..., Any]
     is None, the return type is inferred when a caller is compiled.
     """
     def decorate(function):
-        dispatcher = function if isinstance(function, CPUDispatcher) else kernel_in_place(function)
+        dispatcher = function if isinstance(function, CPUDispatcher) else _by_address(function)
         return dispatcher if config.DISABLE_JIT else late_call(dispatcher, kinds, returns)
 
     return decorate
@@ -93,6 +103,8 @@ def address_for(dispatcher, kinds):
 
 def c_address(dispatcher, kinds):
     """Address of a kernel's C function for arguments of these Numba types; compiled or read from the cache."""
+    if dispatcher.targetoptions.get("no_cfunc_wrapper"):
+        raise TypeError(f"{dispatcher.__module__}.{dispatcher.__name__} has no C function: it is no c_kernel")
     result = compiled_for(dispatcher, kinds)
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 

@@ -108,7 +108,10 @@ def late_call(kernel, kinds, returned):
             convention.return_user_exc(builder, RuntimeError, (f"{kernel.__name__} could not be compiled",))
         callee = builder.inttoptr(address, convention.get_function_type(returned, kinds).as_pointer())
         values = cgutils.unpack_tuple(builder, arguments[0], len(kinds))
-        return convention.call_function(builder, callee, returned, kinds, values)[1]
+        status, value = convention.call_function(builder, callee, returned, kinds, values)
+        with builder.if_then(status.is_error, likely=False):  # a kernel that it calls could not be compiled
+            convention.return_status_propagate(builder, status)
+        return value
 
     @intrinsic
     def call(typing, *given):

@@ -14,7 +14,7 @@ from numba.extending import overload
 
 from liedyn.machine.arguments import ORTHOGONALITY
 from liedyn.machine.compiled.callbacks import callback
-from liedyn.machine.compiled.jit import address_for, c_address, inline, kernel_in_place
+from liedyn.machine.compiled.jit import address_for, c_address, c_kernel, inline
 from liedyn.machine.compiled.slices import stops
 from liedyn.machine.typed_decorators import intrinsic
 
@@ -140,7 +140,7 @@ def _is_first(typing, about):
     return types.boolean(about), codegen
 
 
-@kernel_in_place
+@c_kernel(_nrt=False)
 def judge(about, count, t, q, v, a, lam, out):
     """Check the result `out`, of which `count` numbers have been written; if it is invalid, fill it with NaN and store
     the arguments.

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from liedyn.machine.compiled.builtin import builtin
-from liedyn.machine.compiled.jit import inline, inline_array, kernel
+from liedyn.machine.compiled.jit import c_kernel, inline, inline_array
 from liedyn.machine.compiled.objects import (
     FLOAT64, INT64, READABLE, WRITEABLE, address_of_type, borrowed_none, counted, extent_of, has_shape,
     integers_or_zeros, is_array, is_none, item, layout_is_known, new_array, new_arrays, no_numbers, numbers, place_of,
@@ -55,7 +55,7 @@ class DirectKernel:
     """
 
     def __init__(self, function):
-        self.dispatcher, self._names, self._name = kernel(function), function.__globals__, function.__name__
+        self.dispatcher, self._names, self._name = c_kernel(function), function.__globals__, function.__name__
 
     def __call__(self, *objects):
         function = builtin(self.dispatcher, len(objects)) if layout_is_known() else _unusual

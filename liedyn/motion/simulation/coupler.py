@@ -10,7 +10,7 @@ from numba import types
 
 from liedyn.machine.arguments import flag, floats, non_negative, positive, require_robot
 from liedyn.machine.arguments import ORTHOGONALITY
-from liedyn.machine.compiled.jit import VECTOR, kernel_in_place
+from liedyn.machine.compiled.jit import VECTOR, c_kernel
 from liedyn.machine.compiled.struct_values import Kept, functions_of, kept
 from liedyn.machine.errors import InputError, SingularConfigurationError, shown
 from liedyn.machine.typed_decorators import once
@@ -53,7 +53,7 @@ COUPLING = types.NamedTuple([MODEL, *[VECTOR] * 5], Coupling)
 coupling_at = kept(COUPLING)
 
 
-@kernel_in_place
+@c_kernel(_nrt=False)
 def force_at(address):
     """The generalised forces of the coupler whose `Coupling` is stored at an address."""
     c = coupling_at(address)

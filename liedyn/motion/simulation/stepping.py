@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from liedyn.machine.arguments import require_robot
-from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, call_at, inline, kernel_in_place
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, c_kernel, call_at, inline, kernel_in_place
 from liedyn.machine.compiled.struct_values import Kept, functions_of, kept
 from liedyn.machine.compiled.user_functions import forget_errors
 from liedyn.machine.errors import InputError, listed
@@ -117,7 +117,7 @@ def one_step(s):
     return status
 
 
-@kernel_in_place
+@c_kernel(_nrt=False)
 def steps(address, count):
     """`count` steps of the `Stepping` at an address, on the time grid; returns the status of the last one."""
     s, n = stepping_at(address), stepping_at(address).tau.size
@@ -132,7 +132,7 @@ def steps(address, count):
     return OK
 
 
-@kernel_in_place
+@c_kernel(_nrt=False)
 def complete(address, count):
     """Accelerations and forces of row 0, with the present inputs; returns a status. `count` is not used."""
     s = stepping_at(address)
@@ -155,7 +155,7 @@ def begin(s):
     s.work.nearest[0], s.work.nearest[1] = 0.0, np.inf
 
 
-@kernel_in_place
+@c_kernel(_nrt=False)
 def begin_at(address, check):
     """`begin`, at an address; returns 1 if `check` and row 0 violates a constraint or penetrates a surface."""
     s = stepping_at(address)
