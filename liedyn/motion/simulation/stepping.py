@@ -12,7 +12,9 @@ import numpy as np
 from numba import types
 
 from liedyn.machine.arguments import require_robot
-from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, c_kernel, call_at, inline, kernel_in_place
+from liedyn.machine.compiled.jit import (
+    INTEGERS, MATRIX, VECTOR, address_for, c_kernel, call_at, inline, kernel_in_place,
+)
 from liedyn.machine.compiled.struct_values import Kept, functions_of, kept
 from liedyn.machine.compiled.user_functions import forget_errors
 from liedyn.machine.errors import InputError, listed
