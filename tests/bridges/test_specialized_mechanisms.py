@@ -94,7 +94,7 @@ def test_attacked(specialized):
 
 
 def test_axes_in_one_plane():
-    """There some motion has no inertia: no reference is there, and no program vouches for lost digits."""
+    """There some motion has no inertia: no program vouches for numbers without digits."""
     robot = bundled("whipple_bicycle")
     rows = states(robot, robot.home, np.random.default_rng(0), 2000)
     wrong, vouched, _ = faults(Vouching(robot, None), "forward_dynamics", None, rows)

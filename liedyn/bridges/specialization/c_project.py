@@ -34,7 +34,7 @@ OF_CLOSE = ("displace", "closure_error", "closing_step")
 OF_STEP = ("coordinate_rates", "unit_quaternions", "stage_accelerations")
 OF_PROJECTION = ("inertia", "position_change", "velocity_change", "integrate")
 """Programs of which `close`, the stages of a step and its projection are made."""
-LANGUAGES = {"double": Language("double", "", 1e-300), "float": Language("float", "f", 1e-30, 1e-4, 1.0)}
+LANGUAGES = {"double": Language("double", "", 1e-300), "float": Language("float", "f", 1e-30, 1e-4)}
 NUMBERS = {
     "double": dict(largest=1e50, rounding=ROUNDING, tolerance=1e-12, projected=PROJECTED, enough=1e-8),
     "float": dict(largest=1e12, rounding=1e-6, tolerance=1e-5, projected=1e-7, enough=1e-4),
@@ -110,7 +110,7 @@ def generate_c(robot: Robot, folder: str | os.PathLike[str],
         raise InputError(f"dtype must be 'double' or 'float', got {shown(dtype)}")
     place = path_of(folder)
     programs = References(robot, lambda state: StepPrograms(robot, state),
-                          None if at is None else references(robot, at), room=ROOM, growth=LANGUAGES[dtype].growth)
+                          None if at is None else references(robot, at), room=ROOM)
     made = CProject(robot, programs.of, dtype).files(asked)
     with writing(place):
         place.mkdir(parents=True, exist_ok=True)

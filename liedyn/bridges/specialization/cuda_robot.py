@@ -158,8 +158,7 @@ class CudaRobot:
         self.robot, self.dtype, self.layout = robot, dtype, layout
         self._given = None if at is None else np.array(at, np.float64)
         self._references = References(robot, lambda state: CudaPrograms(robot, state),
-                                      None if at is None else references(robot, at), room=ROOM,
-                                      growth=LANGUAGES[dtype].growth)
+                                      None if at is None else references(robot, at), room=ROOM)
         self._functions: dict[str, Any] = {}
         self._launches: dict[str, Any] = {}
         self._on = device

@@ -5,13 +5,11 @@ import numpy as np
 
 from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError, shown
 from liedyn.machine.program.evaluate import guards_hold
-from liedyn.machine.program.expressions import value_of
 from liedyn.mechanics.constraints.assembly import close
 from liedyn.mechanics.constraints.closing import CLOSED, Goals, Held, close_states
 from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
 from liedyn.mechanics.contact.watching import watches
 from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.mechanics.dynamics.singular import condition_numbers
 from liedyn.mechanics.tree.configuration import integrate
 from liedyn.mechanics.tree.crba import crba
 from liedyn.model.calls.boundary import states
@@ -92,14 +90,11 @@ SAMPLES, ENOUGH = 4000, 0.9999
 """States at which the guards are tried, and the part of them at which those of one of the references have to hold."""
 MOST, CANDIDATES, TRIED = 8, 6, 300_000
 """Of references; of candidates for each further one; operations of all candidates together."""
-WORST = 100.0
-"""Condition number of constraints from which on a state is next to a singular one, and neither asked for nor a
-reference."""
-POOR = 3000.0
-"""Condition number of dependent velocities from which on a state is no reference."""
-LIGHT, LIGHTEST = 1e-3, 1e-4
-"""Where some motion has less than these parts of its usual inertia, as where axes of three joints are in one plane, a
-state is no reference, or not asked for either."""
+WORST = 1e-2
+"""States nearer to a singular one are no references: the ratio of singular values of G."""
+LIGHT = 1e-3
+"""Where some motion has less than this part of its usual inertia, as where axes of three joints are in one plane, a
+state is no reference."""
 
 
 def closed_rows(robot, guesses):
@@ -146,12 +141,12 @@ class References:
         A closed configuration that is tried before home.
     room : float
         Operations of the programs of a function at all reference states together.
-    growth : float
-        As `liedyn.machine.program.c.Language.growth`.
+    margin : float
+        By how many times pivots have to be larger than necessary where a reference is counted as right (`guards_hold`).
     """
 
-    def __init__(self, robot, make, at=None, start=None, room=np.inf, growth=0.0):
-        self.robot, self.make, self.start, self.room, self.growth = robot, make, start, room, growth
+    def __init__(self, robot, make, at=None, start=None, room=np.inf, margin=1.0):
+        self.robot, self.make, self.start, self.room, self.margin = robot, make, start, room, margin
         self.given = None if at is None else [make(reference_state(robot, q)) for q in at]
         self._near, self._found, self._rows = None, {}, None
 
@@ -199,14 +194,14 @@ class References:
 
     def _enough(self, names):
         first = self.first(*names)
-        length = max(first.trace(name).length() for name in names)
+        length = max(len(first.trace(name).program) for name in names)
         most, left = min(MOST, self.room // length), TRIED // length
         found = [first]
         if most < 2 or not any(len(first.trace(name).program.guards) for name in names):
             return found
         if self._rows is None:
-            self._rows, self._possible = self._sampled()
-        covered, candidates = self._holding(first, names), self._possible.copy()
+            self._rows, self._regular = self._sampled()
+        covered, candidates = self._holding(first, names), self._regular.copy()
         while len(found) < most and covered.mean() < ENOUGH and left > 0:
             chosen = np.flatnonzero(candidates & ~covered)[:min(CANDIDATES, left)]
             if not len(chosen):
@@ -222,33 +217,24 @@ class References:
         return found
 
     def _at(self, q, first, names):
-        """Programs at a configuration, as a list; an empty one if a function has no result there, or a poor one."""
+        """Programs at a configuration, as a list; an empty one if a function has no result there."""
         programs = self.make(reference_state(self.robot, q))
         programs.chosen = first.chosen
         with contextlib.suppress(SingularConfigurationError):
-            self._traced(programs, names)
-            if not any(self._is_poor(programs.trace(name), first.trace(name)) for name in names):
-                return [programs]
+            return [self._traced(programs, names)]
         return []
 
-    @staticmethod
-    def _is_poor(trace, first):
-        """True if results lose more digits than usual at the reference state itself."""
-        condition = [value_of(x) for each in (trace, first) for x in each.results.get("condition", ())]
-        return trace.program.guards.poor or len(condition) > 0 and condition[0] > max(POOR, condition[1])
-
     def _sampled(self):
-        """Rows of sampled states by name, without those next to singular ones, and a mask of possible references."""
-        q = self._near[0].state["q"]
-        rows = sample_states(self.robot, q)
+        """Rows of sampled states by name, and a mask of those that are away from singular ones."""
+        rows = sample_states(self.robot, self._near[0].state["q"])
         if not len(rows["q"]):
             return rows, np.zeros(0, bool)
         least = _least_inertia(self.robot, rows["q"])
-        usual = np.median(least)
-        regular = least >= LIGHTEST * usual
+        away = least >= LIGHT * np.median(least)
         if self.robot.row_names:
-            regular &= condition_numbers(self.robot, rows["q"], rank_of(self.robot, q, RANK_TOLERANCE)[0]) < WORST
-        return {x: values[regular] for x, values in rows.items()}, (least >= LIGHT * usual)[regular]
+            s = np.linalg.svd(constraint_jacobian(self.robot, rows["q"]), compute_uv=False)
+            away &= ((s < 1e-9 * s[:, :1]) | (s > WORST * s[:, :1])).all(axis=1)
+        return rows, away
 
     def _holding(self, programs, names):
         """A mask of the sampled states at which all guards hold; other arguments are those of the reference state."""
@@ -257,5 +243,5 @@ class References:
             trace = programs.trace(name)
             given = {x: self._rows[x] if x in self._rows else np.broadcast_to(programs.state[x], (len(found), size))
                      for x, size in trace.inputs.items()}
-            found &= guards_hold(trace.program, given, self.growth)
+            found &= guards_hold(trace.program, given, self.margin)
         return found

@@ -18,7 +18,7 @@ from liedyn.linear.output_rows import output_size, put_outputs, read_acceleratio
 from liedyn.linear.outputs import output_plan
 from liedyn.linear.space import Coordinates, LocalSpace
 from liedyn.machine.errors import InputError, SingularConfigurationError
-from liedyn.machine.program.expressions import larger, smaller, value_of
+from liedyn.machine.program.expressions import larger, value_of
 from liedyn.machine.program.guards import REDUNDANT
 from liedyn.machine.program.trace import array_of, constants, room, traced_kernel
 from liedyn.machine.simd.lanes import SCALAR
@@ -29,7 +29,6 @@ from liedyn.mechanics.dynamics.forward_states import (
     PIVOTED, Choice, Order, Solved, nullspace_in_place, nullspace_size,
 )
 from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE
-from liedyn.mechanics.dynamics.singular import larger_by_scales
 from liedyn.mechanics.dynamics.state import State
 from liedyn.mechanics.tree.aba_second_derivatives import aba_hessian
 from liedyn.mechanics.tree.rnea_hessian import rnea_hessian
@@ -39,9 +38,6 @@ from liedyn.model.packed import SPARSE, PackedModel
 
 CONSISTENT = 1e-13
 """Largest violation of constraints some of which are redundant, by which results of `linearize` do not change."""
-CHOSEN = 1e-7
-"""Largest violation times the square of the condition number there: results change with the choice among redundant rows
-by less than a hundredth of it."""
 LARGEST_CONDITION = 300.0
 """Largest condition number of dependent velocities: where it is larger, those of another reference are better."""
 HESSIANS = (rnea_hessian.__name__, aba_hessian.__name__)
@@ -266,8 +262,8 @@ class RobotPrograms:
         found = plain(linearize_in_place)(
             self.model, State(q, v, tau, room(0)), coordinates, actuators, RANK_TOLERANCE, work, space)
         self._require(found[0] == OK and found[3] == OK)
+        self._require_consistent(q, v, space.residual, space.psi)
         condition, slopes = larger(found[2], found[5]), None
-        self._require_consistent(q, v, space, condition)
         if self._elements is None:
             return space, (space, work, slopes), condition
         slopes = self._elements.slopes(plain, q, v)
@@ -285,16 +281,14 @@ class RobotPrograms:
             self.chosen = y, choose_speeds(self.robot, q, y, None, RANK_TOLERANCE)
         return self.chosen
 
-    def _require_consistent(self, q, v, space, condition):
+    def _require_consistent(self, q, v, residual, psi):
         """Every state has to lie on the constraint manifold, and its velocity along it.
 
         Redundant rows contradict each other in proportion to the violation, and results depend on which are chosen.
         """
-        tolerance, largest = CLOSURE_TOLERANCE, functools.reduce(larger, map(abs, v), 1.0)
-        if len(q) and REDUNDANT in q[0].program.guards.kinds:
-            bound = CHOSEN * max(1.0, larger_by_scales(self.robot))
-            tolerance = smaller(bound / (condition * condition), CONSISTENT)
-        for bound, rows in ((tolerance, space.residual), (tolerance * largest, space.psi)):
+        tolerance = CONSISTENT if len(q) and REDUNDANT in q[0].program.guards.kinds else CLOSURE_TOLERANCE
+        largest = functools.reduce(larger, map(abs, v), 1.0)
+        for bound, rows in ((tolerance, residual), (tolerance * largest, psi)):
             for x in rows:
                 self._require(abs(x) <= bound)
 

@@ -7,7 +7,6 @@ import math
 from typing import NamedTuple
 
 from liedyn.machine.program.expressions import CALL, INPUT, NEGATE, SELECT, Expression, value_of
-from liedyn.machine.program.guards import GROWTH
 from liedyn.machine.program.program_parts import divided
 
 LONGEST = 1500
@@ -60,16 +59,12 @@ class Language(NamedTuple):
         The smallest constant that is written as it is: those below only keep divisors from being zero.
     resolution : float
         Numbers that guards bound by less than this are bounded by this: rounding errors are larger than such bounds.
-    growth : float
-        Least product of the small pivots of an elimination, if larger than that of its guard
-        (`liedyn.machine.program.pivots`): 1 where no digit may be lost.
     """
 
     real: str
     suffix: str
     least: float
     resolution: float = 0.0
-    growth: float = 0.0
 
     def function(self, name):
         """What is called for a function of module math."""
@@ -77,8 +72,6 @@ class Language(NamedTuple):
 
     def comparison(self, guard, text):
         """A guard, where `text` writes its numbers."""
-        if guard.kind == GROWTH:
-            return f"{self.constant(max(guard.smaller, self.growth))} <= {text(guard.larger)}"
         bound, larger = value_of(guard.larger), text(guard.larger)
         if 0.0 < bound < self.resolution:
             larger = f"{self.constant(self.resolution / bound)} * {larger}"

@@ -69,8 +69,7 @@ class CudaLanguage(Language):
         return f"liedyn_{name}" if name in ("sin", "cos") else name + self.suffix
 
 
-LANGUAGES = {"float64": CudaLanguage("double", "", 1e-300),
-             "float32": CudaLanguage("float", "f", 1e-30, 1e-4, 1.0)}
+LANGUAGES = {"float64": CudaLanguage("double", "", 1e-300, 0.0), "float32": CudaLanguage("float", "f", 1e-30, 1e-4)}
 
 
 class Launch(NamedTuple):

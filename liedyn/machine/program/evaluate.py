@@ -2,7 +2,6 @@
 import numpy as np
 
 from liedyn.machine.program.expressions import ARITHMETIC, CALL, INPUT, NEGATE, Expression
-from liedyn.machine.program.guards import GROWTH
 
 _FUNCTIONS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
 """Functions of programs, by their names in C, where NumPy has other names."""
@@ -13,7 +12,7 @@ NUMBERS = 4_000_000
 """As many are kept at a time, or those of one state."""
 
 
-def guards_hold(program, states, growth=0.0):
+def guards_hold(program, states, margin=1.0):
     """A mask of the states at which all guards hold.
 
     Parameters
@@ -21,8 +20,8 @@ def guards_hold(program, states, growth=0.0):
     program : Program
     states : dict
         Rows of each input array, by name.
-    growth : float
-        As `Language.growth`.
+    margin : float
+        By how many times numbers have to exceed positive bounds, such as those of pivots.
 
     Returns
     -------
@@ -32,10 +31,10 @@ def guards_hold(program, states, growth=0.0):
     used = program.used_by([x for guard in guards for x in guard[:2]])
     count, most = len(next(iter(states.values()))), max(NUMBERS // max(len(used), 1), 1)
     blocks = [{name: x[k:k + most] for name, x in states.items()} for k in range(0, count, most)]
-    return np.concatenate([_all_hold(program, guards, used, block, growth) for block in blocks] or [np.ones(0, bool)])
+    return np.concatenate([_all_hold(program, guards, used, block, margin) for block in blocks] or [np.ones(0, bool)])
 
 
-def _all_hold(program, guards, used, states, growth):
+def _all_hold(program, guards, used, states, margin):
     found = np.ones(len(next(iter(states.values()))), bool)
     values = {}
 
@@ -48,7 +47,7 @@ def _all_hold(program, guards, used, states, growth):
                 values[x.number] = _evaluated(x, value, states)
         for guard in guards:
             a, b = value(guard.smaller), value(guard.larger)
-            a = max(a, growth) if guard.kind == GROWTH else a
+            a = margin * a if not isinstance(guard.smaller, Expression) and a > 0.0 else a
             found &= a < b if guard.strict else a <= b
     return found
 

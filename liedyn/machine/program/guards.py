@@ -6,9 +6,8 @@ import contextlib
 from typing import NamedTuple
 
 
-BRANCH, PIVOT, GROWTH, REDUNDANT = "branch", "pivot", "growth", "redundant"
-"""Kinds of guards: which way a kernel goes; a pivot is large enough; the pivots of an elimination let rounding errors
-grow so little; a row depends on others."""
+BRANCH, PIVOT, REDUNDANT = "branch", "pivot", "redundant"
+"""Kinds of guards: which way a kernel goes; a pivot is large enough; a row depends on others."""
 
 
 class Guard(NamedTuple):
@@ -17,7 +16,6 @@ class Guard(NamedTuple):
     smaller: object
     larger: object
     strict: bool
-    kind: str = BRANCH
 
     def __str__(self):
         return f"{self.smaller} {'<' if self.strict else '<='} {self.larger}"
@@ -30,8 +28,6 @@ class Guards:
     ----------
     kinds : set of str
         The kinds that there are.
-    poor : bool
-        True if the reference state is not much better than states that guards refuse.
 
     Examples
     --------
@@ -46,7 +42,7 @@ class Guards:
     """
 
     def __init__(self):
-        self._found, self._off, self.kinds, self.poor = {}, (), set(), False
+        self._found, self._off, self.kinds = {}, (), set()
 
     def __iter__(self):
         return iter(self._found.values())
@@ -66,12 +62,12 @@ class Guards:
         """Every state has to satisfy smaller < larger."""
         if kind not in self._off:
             self.kinds.add(kind)
-            self._found.setdefault((str(smaller), str(larger), strict), Guard(smaller, larger, strict, kind))
+            self._found.setdefault((str(smaller), str(larger), strict), Guard(smaller, larger, strict))
 
     @contextlib.contextmanager
     def off(self, *kinds):
         """Within this context decisions of these kinds are not recorded, as any of them leads to a valid result."""
-        before, self._off = self._off, kinds or (BRANCH, PIVOT, GROWTH, REDUNDANT)
+        before, self._off = self._off, kinds or (BRANCH, PIVOT, REDUNDANT)
         try:
             yield
         finally:

@@ -2,32 +2,23 @@
 are large enough there.
 
 A kernel looks for the largest element at each state. Any other pivot gives the same result, if rounding errors do not
-grow too much: threshold pivoting (Duff, Erisman and Reid 1986, section 5.4). A pivot p that is smaller than usual by a
-factor f makes errors grow by up to 1/f, and several of them by the product: so each state is asked for the product of
-all factors of an elimination, which is one guard.
+grow too much: threshold pivoting (Duff, Erisman and Reid 1986, section 5.4), with a bound that is the same for all
+steps.
 """
-import functools
-
 from liedyn.machine.linalg import gauss_jordan
 from liedyn.machine.linalg.ranks import SMALL_ROW, negligible
-from liedyn.machine.program.expressions import Expression, larger, smaller, value_of
-from liedyn.machine.program.guards import GROWTH, PIVOT, REDUNDANT
+from liedyn.machine.program.expressions import Expression, value_of
+from liedyn.machine.program.guards import PIVOT as OF_PIVOT, REDUNDANT
 from liedyn.machine.simd.lanes import SCALAR
 
-USUAL, FALLEN, LEAST = 0.01, 0.1, 1e-4
-"""Usual least size of a pivot, relative to the first one at the reference state, whose weighted rows are of size 1; a
-pivot that is smaller there may fall to this part; but not below the last number, where a state is next to a singular
-one."""
-PRODUCT, OF_DEPENDENT = 0.02, 0.3
-"""Least product of all pivots that are smaller than usual, each relative to its usual least size; and the same where
-some rows depend on others, which contradict each other by rounding errors."""
-DOUBT = 1e5
-"""A row counts as redundant where what is left of it is this much smaller than what would make it independent: more is
-left where rounding errors have grown, or where rows contradict each other. What is left of its constant is compared
-with the constants of the solved rows, which grow with the square of the velocity."""
-REGULAR = 5e-5
-"""Least size of a pivot of a positive definite matrix, relative to the element of its diagonal at the reference state:
-pivots are what is left of these. Where the reference state itself has a smaller one, it may fall as other pivots."""
+PIVOT, FALLEN, LEAST = 0.01, 0.1, 1e-4
+"""Least size of a pivot, relative to the first one at the reference state, whose weighted rows are of size 1; a pivot
+that is smaller there may fall to this part; but not below the last number, where a state is next to a singular one."""
+DOUBT = 1000.0
+"""A row counts as redundant where what is left of it is this much smaller than what would make it independent."""
+REGULAR, LIGHTEST = 2e-3, 1e-6
+"""Least size of a pivot of a positive definite matrix, relative to the reference state; and relative to the element of
+its diagonal there, of which the pivot is what is left: next to nothing where some motion has next to no inertia."""
 
 
 def by_pivots_of_reference(guards, plain):
@@ -49,7 +40,6 @@ def by_pivots_of_reference(guards, plain):
         for i in range(begin, end):
             rows[i] = i
         first = smallest = 0.0
-        product = 1.0
         k = begin
         while k < end:
             i, c, size = _largest_of_reference(T, k, end, n, free)
@@ -59,8 +49,7 @@ def by_pivots_of_reference(guards, plain):
                 break
             smallest = min(smallest, size)
             if isinstance(T[i, c], Expression):
-                usual = max(min(USUAL * first, FALLEN * size), LEAST * first)
-                product = product * smaller(1.0 / usual * abs(T[i, c]), 1.0)
+                guards.require(max(min(PIVOT * first, FALLEN * size), LEAST * first), abs(T[i, c]), kind=OF_PIVOT)
             if i != k:
                 swap_rows(T, i, k)
                 rows[i], rows[k] = rows[k], rows[i]
@@ -68,10 +57,7 @@ def by_pivots_of_reference(guards, plain):
             columns[k] = c
             free[0, c] = 0.0
             k += 1
-        dependent = _require_redundant(guards, T, range(begin, k), range(k, end), n, free,
-                                       tolerance * max(first, SMALL_ROW) / DOUBT)
-        if isinstance(product, Expression):
-            guards.require(OF_DEPENDENT if dependent else PRODUCT, product, strict=False, kind=GROWTH)
+        _require_redundant(guards, T, range(k, end), n, free, tolerance * max(first, SMALL_ROW) / DOUBT)
         return k - begin, first, smallest
 
     def solve_rows_for(lane, A, B):
@@ -82,9 +68,7 @@ def by_pivots_of_reference(guards, plain):
             if not value_of(pivot) > 0.0:
                 return False
             if isinstance(pivot, Expression):
-                poor = pivot.value < REGULAR * diagonal[k]
-                guards.poor |= poor
-                guards.require(FALLEN * pivot.value if poor else REGULAR * diagonal[k], pivot, kind=PIVOT)
+                guards.require(max(REGULAR * pivot.value, LIGHTEST * diagonal[k]), pivot, kind=OF_PIVOT)
             for X in (A, B):
                 scale_row(X, k, 1.0 / pivot)
             for i in range(A.shape[0]):
@@ -109,19 +93,14 @@ def _largest_of_reference(T, begin, end, n, free):
     return i, c, size
 
 
-def _require_redundant(guards, T, solved, rows, n, free, bound):
+def _require_redundant(guards, T, rows, n, free, bound):
     """The rows after the last pivot depend on those before it at every state: what is left of them becomes zero.
 
     So do their constants: rows that contradict each other have as many results as there are choices among them.
-    Returns whether there are such rows.
     """
-    found, constants = False, range(n, T.shape[1])
-    forced = bound * functools.reduce(larger, (abs(T[i, j]) for i in solved for j in constants), 1.0)
     for i in rows:
-        for j in (*(j for j in range(n) if free[0, j]), *constants):
+        for j in (*(j for j in range(n) if free[0, j]), *range(n, T.shape[1])):
             if isinstance(T[i, j], Expression):
-                found = True
-                guards.require(abs(T[i, j]), bound if j < n else forced, strict=False, kind=REDUNDANT)
+                guards.require(abs(T[i, j]), bound, strict=False, kind=REDUNDANT)
             if j < n:
                 T[i, j] = 0.0
-    return found

@@ -147,19 +147,6 @@ def _spread(G, rank, largest=0.0):
     return np.where(rank > 0, np.maximum(s[:, 0], largest) / s[np.arange(len(s)), np.maximum(rank, 1) - 1], 1.0)
 
 
-def condition_numbers(robot, q, rank):
-    """kappa of the constraints at rows of configurations, whose ranks are given, or the same at all of them."""
-    lengths, _, long = _row_scales(robot)
-    with np.errstate(divide="ignore"):
-        G = constraint_jacobian(robot, q) * weights_of(robot)[1] / lengths[:-1, None]
-        return _spread(G, np.broadcast_to(rank, len(q)), 1.0) / long
-
-
-def larger_by_scales(robot):
-    """How many times larger the condition number of the constraints is than kappa, as rows have different lengths."""
-    return _row_scales(robot)[1]
-
-
 def _is_large(robot, condition):
     """True if a condition number that grows with kappa is larger than usual for this robot."""
     if not condition > SUSPECT:
@@ -195,13 +182,14 @@ def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
     """
     if not _is_large(robot, condition.max()):
         return False
-    of_columns = weights_of(robot)[1]
+    (lengths, _, long), of_columns = _row_scales(robot), weights_of(robot)[1]
     q, v, a, rank = (np.ascontiguousarray(x[condition > SUSPECT]) for x in (q, v, a, rank))
     kappa, digits = _digits(robot, q, v, a, rank, power)
     far = np.flatnonzero(~(kappa < LARGEST_SPREAD))
     if len(far):
         # all rows may vanish together
-        kappa[far] = condition_numbers(robot, q[far], rank[far])
+        G = constraint_jacobian(robot, q[far]) * of_columns / lengths[:-1, None]
+        kappa[far] = _spread(G, rank[far], 1.0) / long
         for b in far:
             digits[b] = digits_left(kappa[b], v[b] / of_columns, a[b] / of_columns, power)
     worst = int(digits.argmin())
