@@ -58,8 +58,6 @@ def derivatives(solver, q, v):
     return x.lx[-1].copy(), x.lxx[-1].copy(), solver.rooms.curvature.kept[-1, :n, :n].copy()
 
 
-@pytest.mark.validation("second derivatives of costs, targets and limits of states in a plan",
-                        robots="panda, five_bar, loader, top", oracle="Differences of sixth order of the gradient")
 @pytest.mark.parametrize("case", CASES)
 def test_second_derivatives_of_costs(case):
     """Along displacements at constant rates the cost has the second derivative that its Hessian says."""

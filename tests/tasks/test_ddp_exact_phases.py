@@ -117,9 +117,6 @@ class Step:
             assert abs(found - along @ second @ along) <= 1e-8 * size * (z @ z)
 
 
-@pytest.mark.validation("second derivatives of steps of robots that roll, weighted with a costate",
-                        robots="shopping_cart, whipple_bicycle, balancer, skateboard, rolling_spheres",
-                        oracle="Differences of sixth order of the first derivatives")
 @pytest.mark.parametrize("method", ["midpoint", "rk4"])
 @pytest.mark.parametrize(
     "robot", [ld.load("shopping_cart"), ld.load("whipple_bicycle"), balancer("planar"), skateboard(),
@@ -130,8 +127,6 @@ def test_hessians_of_rolling_steps(robot, method):
         Step(robot, 1, 0, method, 5e-3).require_hessian(rng, *((1e-3, 0.1) if small else (1.0, 0.3)))
 
 
-@pytest.mark.validation("second derivatives of phase changes and of steps in phases, weighted with a costate",
-                        robots="monoped", oracle="Differences of sixth order of the first derivatives")
 @pytest.mark.parametrize("phases, k", [([STANCE], 0), ([FLIGHT], 0), ([FLIGHT, STANCE], 1), ([STANCE, FLIGHT], 1)],
                          ids=["stance", "flight", "touch", "leave"])
 @pytest.mark.parametrize("robot", [ROBOT, springy(), on_a_ball(), geared(ROBOT)],
